@@ -1,16 +1,16 @@
 """When a campaign stops: the learning curve and where it leads, and the rules of `[stop]`.
 
-A new rule is a key of `StopSection`, a class here, and its name in `RULES`. Everything else –
+A new rule is a key of `StopSection` and a `StopRule` in `RULES`. Everything else –
 checks of the plan, the decision after a round, `goldspan plan check`, the record and the report –
 asks the rules.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,7 +197,7 @@ class StopSection(Section):
     def rules(self) -> list[StopRule]:
         """The rules that the plan sets, the hard ones first."""
         limits = ((rule, getattr(self, rule.key)) for rule in RULES)
-        return [rule(limit) for rule, limit in limits if limit is not None]
+        return [replace(rule, limit=limit) for rule, limit in limits if limit is not None]
 
     def shown(self, rounds: Sequence[Round]) -> list[dict[str, str]]:
         """Return the rules as rows of a table: `rule`, its `limit`, and how near it is `now`."""
@@ -213,170 +213,105 @@ class StopSection(Section):
 
 
 @dataclass(frozen=True)
-class StopRule(ABC):
-    """A rule that ends a campaign; the base class of those below."""
+class StopRule:
+    """A rule that ends a campaign: when what it looks at has reached the limit of the plan."""
 
-    key: ClassVar[str]  # In the section `[stop]`
-    name: ClassVar[str]  # In decisions and reports
-    is_hard: ClassVar[bool] = False  # Whether it ends the campaign at once
-    needs_model: ClassVar[bool] = True  # Whether it looks at how good a model is
-    per_money: ClassVar[str] = ""  # What it measures per unit of money, in words
-    before: ClassVar[str] = UNKNOWN  # What is shown as `now` before the first round has ended
+    key: str  # In the section `[stop]`
+    name: str  # In decisions and reports
+    value: Callable[[Sequence[Round]], Any]  # What it looks at; None while it is not known
+    # In words, with {value}, {limit} and, both in per cent, {points} and {percent}: why it ended,
+    # when it ends ("ends when …"), the limit and the value as a table shows them
+    forms: tuple[str, str, str, str]
+    reached: Callable[[Any, Any], bool] = operator.ge
+    is_hard: bool = False  # Whether it ends the campaign at once
+    needs_model: bool = True  # Whether it looks at how good a model is
+    per_money: str = ""  # What it measures per unit of money, in words
+    before: str = UNKNOWN  # What is shown as `now` before the first round has ended
+    limit: Any = None  # What the plan says
 
-    limit: Any  # What the plan says
-
-    @abstractmethod
     def holds(self, rounds: Sequence[Round]) -> str:
         """Return why it holds after the last of some rounds, "" if it does not."""
+        found = self.value(rounds)
+        is_reached = found is not None and self.reached(found, self.limit)
+        return self._told(0, found) if is_reached else ""
 
     @property
-    @abstractmethod
     def planned(self) -> str:
         """When it ends a campaign, in words that follow "ends when"."""
+        return self._told(1)
 
     @property
-    @abstractmethod
     def shown(self) -> str:
         """The limit as a table shows it."""
+        return self._told(2)
 
-    @abstractmethod
     def now(self, rounds: Sequence[Round]) -> str:
         """Return how near it is after the last of some rounds, as a table shows it."""
+        found = self.value(rounds)
+        return self.before if found is None else self._told(3, found)
+
+    def _told(self, form: int, value: Any = None) -> str:
+        shares = value, getattr(self.limit, "confidence", self.limit)
+        points, percent = (100 * one if isinstance(one, float) else 0 for one in shares)
+        return self.forms[form].format(
+            value=value, limit=self.limit, points=points, percent=percent, s="s" * (self.limit != 1)
+        )
 
 
-class _MostRounds(StopRule):
-    """So many rounds are done."""
-
-    key, name, before = "most_rounds", "rounds", "0"
-    is_hard, needs_model = True, False
-
-    def holds(self, rounds: Sequence[Round]) -> str:
-        return f"round {len(rounds)} is done" if len(rounds) >= self.limit else ""
-
-    @property
-    def planned(self) -> str:
-        return f"{self.limit} rounds are done"
-
-    @property
-    def shown(self) -> str:
-        return f"{self.limit:,} round{'' if self.limit == 1 else 's'} at most"
-
-    def now(self, rounds: Sequence[Round]) -> str:
-        return f"{len(rounds):,}"
+def _low(rounds: Sequence[Round]) -> float | None:
+    """Return the lower bound of the score."""
+    best: Mapping[str, float] | None = rounds[-1]["control"] or rounds[-1]["score"]
+    return None if best is None else best["low"]
 
 
-class _Certified(StopRule):
-    """The interval of the audit lies above the target."""
-
-    key, name, before = "certified", "certified", "no item is drawn yet"
-    is_hard, needs_model = True, False
-
-    def holds(self, rounds: Sequence[Round]) -> str:
-        found = rounds[-1].get("certificate")
-        return f"{self.limit.shown}: {found['text']}" if found and found["certified"] else ""
-
-    @property
-    def planned(self) -> str:
-        return f"checks make certain that the {self.limit.shown}"
-
-    @property
-    def shown(self) -> str:
-        return f"{self.limit.shown}, with a confidence of {100 * self.limit.confidence:g}\u00a0%"
-
-    def now(self, rounds: Sequence[Round]) -> str:
-        found = rounds[-1].get("certificate")
-        return found["text"] if found else self.before
+def _per_money(rounds: Sequence[Round]) -> float | None:
+    """Return what another unit of money brings, None while no curve can be fitted."""
+    curve = curve_of(rounds)
+    if curve is None:
+        return None
+    cost = rounds[-1]["spent"] / max(1, rounds[-1]["items"]) * NEXT / MICRO
+    return curve.gain(NEXT) / cost if cost else 0.0
 
 
-class _Target(StopRule):
-    """The lower bound of the score has reached the target."""
-
-    key, name = "target", "target"
-
-    def _best(self, rounds: Sequence[Round]) -> Mapping[str, float] | None:
-        last = rounds[-1]
-        best: Mapping[str, float] | None = last["control"] or last["score"]
-        return best
-
-    def holds(self, rounds: Sequence[Round]) -> str:
-        best = self._best(rounds)
-        if best is None or best["low"] < self.limit:
-            return ""
-        return f"the score is at least {best['low']:.3f}, and the target is {self.limit:g}"
-
-    @property
-    def planned(self) -> str:
-        return f"the lower bound of the score is {self.limit:g}"
-
-    @property
-    def shown(self) -> str:
-        return f"lower bound of the score {100 * self.limit:.1f}\u00a0%"
-
-    def now(self, rounds: Sequence[Round]) -> str:
-        best = self._best(rounds)
-        return UNKNOWN if best is None else f"{100 * best['low']:.1f}\u00a0%"
-
-
-class _Gain(StopRule):
-    """Another unit of money is forecast to raise the score by too little."""
-
-    key, name = "least_gain", "gain"
-    per_money = "is a gain per unit of money"
-
-    def _per_money(self, rounds: Sequence[Round]) -> float | None:
-        """Return what another unit of money brings, None while no curve can be fitted."""
-        curve = curve_of(rounds)
-        if curve is None:
-            return None
-        cost = rounds[-1]["spent"] / max(1, rounds[-1]["items"]) * NEXT / MICRO
-        return curve.gain(NEXT) / cost if cost else 0.0
-
-    def holds(self, rounds: Sequence[Round]) -> str:
-        found = self._per_money(rounds)
-        if found is None or found >= self.limit:
-            return ""
-        return f"another unit of money brings {found:.2g}, less than {self.limit:g}"
-
-    @property
-    def planned(self) -> str:
-        return f"a unit of money is forecast to bring less than {self.limit:g}"
-
-    @property
-    def shown(self) -> str:
-        return f"less than {100 * self.limit:g} points per unit of money"
-
-    def now(self, rounds: Sequence[Round]) -> str:
-        found = self._per_money(rounds)
-        return UNKNOWN if found is None else f"{100 * found:.2g} points"
-
-
-class Stable(StopRule):
-    """The predictions of two rounds are nearly the same."""
-
-    key, name = "stable", "stable"
-
-    def holds(self, rounds: Sequence[Round]) -> str:
-        """Return why it holds, "" if it does not."""
-        found = rounds[-1]["stable"]
-        if found is None or found < self.limit:
-            return ""
-        return f"predictions agree with those of the round before (kappa {found:.3f})"
-
-    @property
-    def planned(self) -> str:
-        """When it ends a campaign."""
-        return f"predictions of two rounds agree with a kappa of {self.limit:g}"
-
-    @property
-    def shown(self) -> str:
-        """The limit."""
-        return f"κ of two rounds' predictions {self.limit:g}"
-
-    def now(self, rounds: Sequence[Round]) -> str:
-        """Return the kappa of the last two rounds."""
-        found = rounds[-1]["stable"]
-        return UNKNOWN if found is None else f"{found:.3f}"
-
-
-RULES: tuple[type[StopRule], ...] = (_MostRounds, _Certified, _Target, _Gain, Stable)
+RULES = (
+    StopRule(
+        "most_rounds", "rounds", len,
+        ("round {value} is done", "{limit} rounds are done", "{limit:,} round{s} at most", "{value}"),
+        is_hard=True, needs_model=False, before="0",
+    ),
+    StopRule(
+        "certified", "certified", lambda rounds: rounds[-1].get("certificate"),
+        (
+            "{limit.shown}: {value[text]}", "checks make certain that the {limit.shown}",
+            "{limit.shown}, with a confidence of {percent:g}\u00a0%", "{value[text]}",
+        ),
+        reached=lambda found, _: bool(found["certified"]),
+        is_hard=True, needs_model=False, before="no item is drawn yet",
+    ),
+    StopRule(
+        "target", "target", _low,
+        (
+            "the score is at least {value:.3f}, and the target is {limit:g}",
+            "the lower bound of the score is {limit:g}",
+            "lower bound of the score {percent:.1f}\u00a0%", "{points:.1f}\u00a0%",
+        ),
+    ),
+    StopRule(
+        "least_gain", "gain", _per_money,
+        (
+            "another unit of money brings {value:.2g}, less than {limit:g}",
+            "a unit of money is forecast to bring less than {limit:g}",
+            "less than {percent:g} points per unit of money", "{points:.2g} points",
+        ),
+        reached=operator.lt, per_money="is a gain per unit of money",
+    ),
+    StopRule(
+        "stable", "stable", lambda rounds: rounds[-1]["stable"],
+        (
+            "predictions agree with those of the round before (kappa {value:.3f})",
+            "predictions of two rounds agree with a kappa of {limit:g}",
+            "κ of two rounds' predictions {limit:g}", "{value:.3f}",
+        ),
+    ),
+)  # fmt: skip
 """All rules, in the order in which they decide."""
