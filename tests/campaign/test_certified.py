@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from campaign.tiny import campaign_of, ends_with_the_same_log, inputs_of, write_files
-from goldspan.campaign import CampaignRecord
+from goldspan.campaign import Campaign, CampaignRecord
 from goldspan.campaign.auditing import CHECK, DRAW, draw, last_draw, open_items
-from goldspan.campaign.protocols import Decision
+from goldspan.campaign.protocols import Decision, Waiting
+from goldspan.money import from_micro
 
 N = 200
 SECTIONS = {
@@ -34,14 +35,19 @@ def check(campaign, n, wrong=(), **more):
         ledger.record(CHECK, f"{item} {len(ledger.records(CHECK))}", body, now)
 
 
-def run(campaign, n):
-    """Run it; somebody checks n items of every draw, beginning while the second round is open."""
+def begin_to_check(campaign):
+    """Let somebody check an item while the second round is open."""
 
     def hear(event):
         if type(event).__name__ == "AskedAgain" and campaign.ledger.count(DRAW):
-            check(campaign, min(n, 1))
+            check(campaign, 1)
 
     campaign.on_event = hear
+
+
+def run(campaign, n):
+    """Run it; somebody checks n items whenever it waits for them."""
+    begin_to_check(campaign)
     for _ in range(1_000):
         found = campaign.run()
         if isinstance(found, Decision):
@@ -84,6 +90,31 @@ def test_labels_below_the_target_are_never_certified(folder, seed):
     assert "more answers are needed" in found.why
 
 
+def test_labels_that_seem_good_enough_buy_no_answers_and_it_ends_when_nobody_checks(folder):
+    prices, crowd = {"per_check": "0.30"}, {"workers": ["flip(0.001) x5"]}
+    wanted = {"certified": {"accuracy": 0.93}}
+    campaign = campaign_of(folder, stop=wanted, **SECTIONS, prices=prices, crowd=crowd)
+    begin_to_check(campaign)
+    assert isinstance(campaign.run(), Waiting)
+    check(campaign, 20)
+    waiting, made = campaign.run(), campaign.certificate()
+    assert waiting.items == made["missing"] > 20
+    assert made["cost"] == f" (about {from_micro(300_000 * made['missing'])})"
+    assert waiting.where == made["goal"] + made["cost"]
+    n = campaign.ledger.n_answers
+    assert len(open_items(campaign.ledger, last_draw(campaign.ledger))) >= made["missing"]
+    found = campaign.run()
+    assert (found.rule, found.why) == ("checks", made["goal"])
+    assert "more checks, not answers" in found.why
+    assert n == campaign.ledger.n_answers < N
+    again = Campaign(campaign.inputs, campaign.ledger)
+    assert again.run() == found
+    check(again, made["missing"] + 20)
+    assert again.certificate()["certified"]
+    without = inputs_of(folder, **SECTIONS, prices=prices, crowd=crowd)
+    assert Campaign(without, campaign.ledger).run().rule == "pool"
+
+
 def test_without_anybody_who_checks_it_ends_as_without_the_rule(folder):
     plain = campaign_of(folder, folder / "plain.sqlite", **SECTIONS)
     wants = campaign_of(folder, stop={"certified": {"accuracy": 0.5}}, **SECTIONS)
@@ -104,6 +135,7 @@ def test_checks_teach_nobody_and_are_nobodys_answers(folder):
         result = campaign.progress.result
         record = CampaignRecord.of(campaign.ledger, result).to_dict()
         del record["certificate"]
+        record["money"].pop("checks", None)
         crowd = campaign.ledger.crowd()
         return result.labels, result.confidence.tolist(), crowd.worker_ids.to_pylist(), record
 

@@ -7,10 +7,11 @@ whenever somebody looks.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import takewhile
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +24,10 @@ from goldspan.auditing import Audit, AuditPlan, audit, draw_audit
 from goldspan.auditing.plan import LEAST
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.plan import Plan
-from goldspan.campaign.stopping import Certified
+from goldspan.campaign.stopping import NEXT, Certified
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
+from goldspan.money import from_micro
 
 if TYPE_CHECKING:
     from goldspan.store import SqlLedger
@@ -76,6 +78,22 @@ def open_items(ledger: SqlLedger, drawn: Mapping[str, Any]) -> list[str]:
     return [item for item in drawn["items"] if item not in closed]
 
 
+def checks_of(ledger: SqlLedger) -> list[dict[str, Any]]:
+    """Return the checks that found something, of all draws."""
+    return [one for one in ledger.records(CHECK).values() if one["labels"] is not None]
+
+
+def times_of(checks: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the milliseconds of the checks that were timed."""
+    return [one["time"] - one["started"] for one in checks if one.get("started", -1) >= 0]
+
+
+def work_of(checks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the number `n` of checks, what they cost in millionths, and their median `seconds`."""
+    took, cost = times_of(checks), sum(one.get("cost", 0) for one in checks)
+    return {"n": len(checks), "cost": cost, "seconds": median(took) / 1000 if took else None}
+
+
 def last_active(ledger: SqlLedger) -> int:
     """Return when somebody last checked, or was given a draw after doing all of one; 0: never."""
     times = [one["time"] for one in ledger.records(CHECK).values()]
@@ -97,7 +115,8 @@ def certificate(
         `measure`, `value`, `low` and `high` (None with too few checks), `level`; `checked` and
         `drawn` items, `items` with labels; `new`: items that were labelled since; `certified`:
         whether the target of the plan is reached, None without one; `missing`: about how many
-        checks that takes, None where nobody can say; `seed`; `text`, `goal` and `notes` in words.
+        checks that takes, None where they do not suffice or nobody can say; `seed`; `text`, `goal`,
+        its `cost` and `notes` in words.
     """
     drawn, goal = last_draw(ledger), plan.stop.certified
     if drawn is None or result is None:
@@ -126,18 +145,20 @@ def certificate(
     differ = [item for item, labels_of_item in given.items() if len(labels_of_item) > 1]
     if differ:
         notes.append(f"checkers differ on {', '.join(differ)}")
+    is_whole = not opened and len(drawn["items"]) >= labels.n_items - new
     made = {
         "measure": "accuracy" if plan.is_single else "F1",
         **dict.fromkeys(("value", "low", "high")), **(found.estimate._asdict() if found else {}),
         "level": level, "checked": len(truth), "drawn": len(drawn["items"]),
         "items": labels.n_items - new, "new": new, "seed": drawn["seed"],
         "certified": None if goal is None else _is_certified(found, goal, new),
-        "missing": None if goal is None else _missing(found, goal),
+        "missing": None if goal is None or is_whole else _missing(found, goal),
         "notes": [*notes, *(found.notes if found else ())],
     }  # fmt: skip
     wall = WallTimes(ledger)
     days = [f"{datetime.fromtimestamp(wall(one['time']) / 1000, UTC):%Y-%m-%d}"
             for one in (drawn, *checks[-1:])]  # fmt: skip
+    made["cost"] = _cost(made, plan, result) if goal and not made["certified"] else ""
     return {**made, "text": _text(made), "goal": _goal(made, goal), "design": _design(made, days)}
 
 
@@ -147,13 +168,24 @@ def _is_certified(found: Audit | None, goal: Certified, new: int) -> bool:
 
 def _missing(found: Audit | None, goal: Certified) -> int | None:
     """Return about how many more checks it takes until the lower end is at the target."""
-    if found is None or found.estimate.value <= goal.target:
+    if found is None or found.estimate.value < goal.target:
         return None
     value, low, high = found.estimate
     if low >= goal.target:
         return 0
     width = (high - low) * (value - goal.target) / (value - low)
-    return max(1, found.needed(min(width, 0.999)) - len(found.checked))
+    return max(1, found.needed(min(max(width, 1e-9), 0.999)) - len(found.checked))
+
+
+def _cost(one: Mapping[str, Any], plan: Plan, result: Consensus) -> str:
+    """Say what the missing checks cost, or the next answers; "" where that is not paid."""
+    paid, what, micro = result.crowd.latest.cost, "", 0
+    if one["missing"]:
+        micro = one["missing"] * plan.prices.check_micro
+    elif one["missing"] is None and one["value"] is not None and paid is not None:
+        what, micro = f"the next {NEXT} ", int(round(NEXT * float(paid.mean()), -4))
+    amount = f"{from_micro(micro)} {plan.prices.currency}".strip()
+    return f" ({what}about {amount})" if micro else ""
 
 
 def _text(one: Mapping[str, Any]) -> str:
@@ -172,12 +204,12 @@ def _goal(one: Mapping[str, Any], goal: Certified | None) -> str:
     if one["certified"]:
         return f"{what} certain"
     if one["missing"]:
-        return f"{what} not certain yet: it takes about {one['missing']:,} more checks"
+        return f"{what} not certain yet: it takes about {one['missing']:,} more checks, not answers"
     if one["value"] is None:
         return f"{what} not certain: too few drawn items are checked"
     if one["missing"] == 0:
         return f"{what} not certain: not all labelled items were there at the draw"
-    return f"{what} out of reach of checks: the estimate is below it, and more answers are needed"
+    return f"{what} out of reach of checks alone: more answers are needed"
 
 
 def _design(one: Mapping[str, Any], days: list[str]) -> str:

@@ -59,6 +59,7 @@ FREE = (
     "crowd.annotators",
     "aggregate.families",
     "redundancy.per_family",
+    "prices.per_check",
 )
 """Sections, and keys of some, that may change."""
 LABELS = ("task.labels", "task.types")

@@ -13,6 +13,7 @@ import numpy as np
 
 from goldspan.aggregation import Consensus
 from goldspan.campaign.auditing import (
+    CHECK,
     DRAW,
     USUAL,
     certificate,
@@ -23,7 +24,7 @@ from goldspan.campaign.auditing import (
     open_items,
 )
 from goldspan.campaign.changes import begin, reopened
-from goldspan.campaign.crowds import ENDED, HOUR, Files, Replayed, Simulated
+from goldspan.campaign.crowds import ENDED, HOUR, Files, Replayed, Simulated, is_over
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import (
     CHOICE,
@@ -40,7 +41,14 @@ from goldspan.campaign.judging import (
     value_of_asking,
 )
 from goldspan.campaign.model import make_model
-from goldspan.campaign.outlook import CampaignStopping, Evaluating, ended, kappa, measured
+from goldspan.campaign.outlook import (
+    CHECKS,
+    CampaignStopping,
+    Evaluating,
+    ended,
+    kappa,
+    measured,
+)
 from goldspan.campaign.protocols import (
     Aggregate,
     AskedAgain,
@@ -444,6 +452,7 @@ class Campaign:
         self.progress = CampaignState(inputs, ledger, self.steps)
         self._has_begun = False
         self._opened = ""
+        self._checked = -1  # Checks when it last waited for more, where the clock may stand still
 
     def run(self) -> Waiting | Decision:
         """Run until the campaign stops, or until answers from outside are awaited.
@@ -556,23 +565,38 @@ class Campaign:
         return certificate(self.inputs.plan, self.ledger, found, self.inputs.control)
 
     def _audit(self, name: str) -> Waiting | None:
-        """Draw for a certificate that the plan wants; wait as long as somebody is checking."""
+        """Draw for a certificate that the plan wants; wait for checks as far as these help.
+
+        Where the labels seem good enough, checks are what is missing, and at a desk somebody can
+        make them at any time. Else it goes on as soon as nobody is checking.
+        """
         found, control = self.progress.result, self.inputs.control
-        goal, now = self.inputs.plan.stop.certified, self.steps.label.now()
+        plan, now = self.inputs.plan, self.steps.label.now()
+        goal = plan.stop.certified
         if goal is None or found is None or self.ledger.count(ENDED):
             return None
-        if is_due(self.ledger, found, control):
-            before = self.certificate() or {"drawn": 0, "checked": 0, "missing": None}
-            n = max(USUAL, before["drawn"], before["checked"] + (before["missing"] or 0))
-            self._kept(DRAW, name, lambda: draw(found, control, n, self.inputs.plan.seed, now))
-        made, drawn = self.certificate(), last_draw(self.ledger)
-        is_done = made is None or made["certified"] or (made["high"] or 1.0) < goal.target
-        left = [] if is_done or drawn is None else open_items(self.ledger, drawn)
-        minutes = self.inputs.plan.page.lease_minutes
-        if not left or now - last_active(self.ledger) > MINUTE * minutes:
+        made, drawn, n = self.certificate(), last_draw(self.ledger), 0
+        if made is not None and drawn is not None:
+            more = (made["missing"] or 0) - len(open_items(self.ledger, drawn))
+            n = min(made["items"], made["drawn"] + max(0, more))
+        if made is None or is_due(self.ledger, found, control) or n > made["drawn"]:
+            name = f"{name}.{self.ledger.count(DRAW)}"
+            n = max(USUAL, n)
+            drawn = self._kept(DRAW, name, lambda: draw(found, control, n, plan.seed, now))
+            made = self.certificate()
+        assert made is not None
+        assert drawn is not None
+        left = open_items(self.ledger, drawn)
+        if not left or made["certified"] or (made["high"] or 1.0) < goal.target:
             return None
-        where = f"checks of the audit, for {minutes:g} minutes after each"
-        return Waiting(0, len(left), where)
+        checked, lease = self.ledger.count(CHECK), MINUTE * plan.page.lease_minutes
+        goes_on = checked == self._checked or now - last_active(self.ledger) > lease
+        if not plan.crowd.is_served:
+            self._checked = checked
+        elif made["missing"] and not is_over(self.inputs, self.ledger, now):
+            goes_on = self.ledger.totals().left < plan.prices.check_micro
+        n = min(made["missing"] or len(left), len(left))
+        return None if goes_on else Waiting(0, n, f"{made['goal']}{made['cost']}")
 
     def _is_certified(self, name: str) -> bool:
         """End within a round, where checks have made certain what the plan asks for."""
@@ -587,7 +611,7 @@ class Campaign:
     def _told(self, decision: Decision) -> dict[str, Any]:
         """Return a decision; at an end without the certificate that the plan wants, say so."""
         goal = self.inputs.plan.stop.certified
-        if goal is None or not decision.stop or decision.rule == "certified":
+        if goal is None or not decision.stop or decision.rule in ("certified", CHECKS):
             return asdict(decision)
         found = self.certificate()
         why = found["goal"] if found else f"{goal.shown} is not certain: no item is drawn"
@@ -762,7 +786,10 @@ class Campaign:
         return {"answers": found.answers, "cost": cost, **right}
 
     def _decide(self) -> dict[str, Any]:
-        return self._told(self.steps.stop.decide(list(self.ledger.records("round").values())))
+        rounds = list(self.ledger.records("round").values())
+        if "certificate" in rounds[-1]:  # plan and checks may be others than when it had stopped
+            rounds[-1] = {**rounds[-1], "certificate": self.certificate()}
+        return self._told(self.steps.stop.decide(rounds))
 
     def _hear(self, event: CampaignEvent) -> None:
         """Tell the observer of an event; between two steps, the campaign can stop here."""

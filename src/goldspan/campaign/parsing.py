@@ -292,9 +292,10 @@ def _money(plan: Any) -> Iterator[str]:
         return
     money = plan.budget.micro
     if money is None:
-        if each:
+        if each or plan.prices.check_micro:
+            what = "answers" if each else "checks"
             yield (
-                "budget.money: is missing: answers cost something, so say what may be spent at "
+                f"budget.money: is missing: {what} cost something, so say what may be spent at "
                 "most; if nobody is paid, leave out prices"
             )
         return

@@ -217,6 +217,7 @@ class Prices(Section):
 
     per_answer: Money = 0
     per_token: Money = 0
+    per_check: Money = newer(default=0)  # Of a check of the audit, whoever makes it
     currency: Currency = ""
 
     @cached_property
@@ -228,6 +229,11 @@ class Prices(Section):
     def token_micro(self) -> int:
         """`per_token` in millionths of the currency unit."""
         return to_micro(self.per_token)
+
+    @cached_property
+    def check_micro(self) -> int:
+        """`per_check` in millionths of the currency unit."""
+        return to_micro(self.per_check)
 
 
 class Budget(Section):

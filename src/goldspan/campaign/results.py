@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
 from goldspan.annotators.base import WorkerEntry
-from goldspan.campaign.auditing import certificate
+from goldspan.campaign.auditing import certificate, checks_of, times_of, work_of
 from goldspan.campaign.changes import changes, guideline_versions, plan_in_force
 from goldspan.campaign.crowds import HOUR
 from goldspan.campaign.inputs import CampaignInputs
@@ -33,6 +33,7 @@ from goldspan.selection import Pool
 from goldspan.selection.features import Features, Incidence
 from goldspan.tagger.base import FeatureTagger, Tagger
 from goldspan.workers import PayPlan, make_bill
+from goldspan.workers.pay import Bill, BillLine
 
 if TYPE_CHECKING:
     from goldspan.store import SqlLedger
@@ -124,7 +125,8 @@ class CampaignRecord:
         money: cap, reserved, spent; `fixed`: what the labelled items had cost with the most answers
             each, of a mixed workforce of those who cost least; `saving`: the share of that which
             was not spent, below 0 if more was; `everything`: what the whole pool costs with the
-            most answers each. None where nobody is paid.
+            most answers each; `checks` of the audit, if any: their number `n`, `cost` and median
+            `seconds`. None where nobody is paid.
         counts: items, answers and gold questions; items of the pool; `awaited`: answers that
             are still to come to what was picked.
         guidelines: The versions of label set and guideline: `version`, `labels`, `hash`, `time`
@@ -345,7 +347,7 @@ def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd, pool: Crowd) -> dict[str
     labelled = [
         row["item"] for row in _slots(ledger, control=False) if 0 < row["filled"] >= row["wanted"]
     ]
-    fixed = sum(costs[item] for item in labelled)
+    fixed, checks = sum(costs[item] for item in labelled), checks_of(ledger)
     return {
         "currency": totals.currency,
         "cap": totals.cap,
@@ -354,6 +356,7 @@ def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd, pool: Crowd) -> dict[str
         "fixed": fixed,
         "saving": 1 - totals.spent / fixed if fixed else 0.0,
         "everything": sum(costs.values()),
+        **({"checks": work_of(checks)} if checks else {}),
     }
 
 
@@ -542,11 +545,25 @@ def _model(campaign: Campaign, folder: Path, raw_csv: bool) -> Iterator[Path]:
 
 
 def _bill(campaign: Campaign, folder: Path) -> Iterator[Path]:
-    crowd, prices = campaign.progress.crowd, campaign.inputs.plan.prices
-    if not len(crowd.latest) or not campaign.inputs.plan.is_paid:
-        return
-    plan = PayPlan(
+    crowd, plan = campaign.progress.crowd, campaign.inputs.plan
+    if len(crowd.latest) and plan.is_paid:
+        bill_of(plan, campaign.ledger, crowd).write(folder / "bill.csv")
+        yield folder / "bill.csv"
+
+
+def bill_of(plan: Plan, ledger: SqlLedger, crowd: Crowd) -> Bill:
+    """Return what everybody earned: by answers, and a line each of those paid for checks."""
+    prices = plan.prices
+    pay = PayPlan(
         per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency
     )
-    make_bill(crowd, plan, recorded="use").write(folder / "bill.csv")
-    yield folder / "bill.csv"
+    made = make_bill(crowd, pay, recorded="use")
+    checks = [one for one in checks_of(ledger) if one.get("cost")]
+    lines = list(made.lines)
+    for by in sorted({one["by"] for one in checks}):
+        own = [one for one in checks if one["by"] == by]
+        tokens, took = sum(len(one["labels"]) for one in own), times_of(own)
+        work = len(own), tokens, len(took), sum(took), 0.0, 0.0
+        cost = sum(one["cost"] for one in own)
+        lines.append(BillLine(f"audit {by}".strip(), *work, cost, 0, 0, 0))
+    return replace(made, lines=tuple(lines))

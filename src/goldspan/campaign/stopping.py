@@ -276,7 +276,10 @@ def _per_money(rounds: Sequence[Round]) -> float | None:
 RULES = (
     StopRule(
         "most_rounds", "rounds", len,
-        ("round {value} is done", "{limit} rounds are done", "{limit:,} round{s} at most", "{value}"),
+        (
+            "round {value} is done", "{limit} rounds are done", "{limit:,} round{s} at most",
+            "{value:,}",
+        ),
         is_hard=True, needs_model=False, before="0",
     ),
     StopRule(

@@ -159,7 +159,8 @@ def run(
                 files += [] if lacks else [write_page(findings, place.out)]
             if isinstance(found, Waiting):
                 awaited = {"answers": found.answers, "items": found.items}
-                record = findings.record
+                record, what = findings.record, f"{found.answers} answers to {found.items} items"
+                what = what if found.answers else f"{found.items} checks"
                 facts: dict[str, Any] = {
                     "waiting": awaited,
                     "warnings": record.warnings,
@@ -167,7 +168,7 @@ def run(
                 }
                 lines = [
                     *[f"warning: {warning}" for warning in record.warnings],
-                    f"waiting for {found.answers} answers to {found.items} items: {found.where}",
+                    f"waiting for {what}: {found.where}",
                     f"written so far: {', '.join(files)}",
                     f"then run again: {place.command(again)}",
                 ]
@@ -221,7 +222,8 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
             yield f"saved: {100 * money['saving']:.0f} % of {fixed}"
         yield f"all items with {each} would cost {from_micro(money['everything'])}{unit}"
     if record.stop is not None:
-        yield f"stopped: {record.stop['why']}"
+        cost = (record.certificate or {}).get("cost") or ""
+        yield f"stopped: {record.stop['why']}{cost}"
     yield from [f"warning: {warning}" for warning in record.warnings]
 
 

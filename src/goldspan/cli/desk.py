@@ -374,7 +374,8 @@ def overview_text(now: dict[str, Any]) -> str:
         for line in now["plan"]["pending"]
     ]
     audited = now["certificate"] or {"text": "nobody has checked how right they are", "goal": ""}
-    lines += [f"labels: {audited['text']}", *filter(None, [audited["goal"]])]
+    lines += [f"labels: {audited['text']}"]
+    lines += [f"{audited['goal']}{audited.get('cost') or ''}"] if audited["goal"] else []
     lines += [_round(one) for one in now["rounds"][-1:]]
     return "\n".join([*lines, *_forecast(now["learning"], money)])
 

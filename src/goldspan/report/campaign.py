@@ -319,8 +319,11 @@ def bill_rows(record: CampaignRecord) -> list[tuple[str, str]]:
     if money["fixed"]:
         fixed = f"{with_unit(record, money['fixed'])} for the labelled items with {k} each"
         rows.append(("Fixed redundancy", fixed))
-    if record.certificate is not None:
-        rows.append(("Audit", f"{record.certificate['text']}; no price in the plan"))
+    if done := money.get("checks"):
+        took = done["seconds"]
+        each = "" if took is None else f", {took:,.0f} seconds each in the median"
+        words = f"{with_unit(record, done['cost'])} for {plural(done['n'], 'check')}{each}"
+        rows.append(("Audit", words))
     everything = f"{with_unit(record, money['everything'])} for the whole pool with {k} each"
     return [*rows, ("Everything", everything)]
 
@@ -573,7 +576,10 @@ def _quality(
     name, audited = measure_of(record), record.certificate
     if audited is not None:
         shown = "–" if audited["value"] is None else percent(audited["value"])
-        about = "; ".join([audited["text"], audited["design"], *audited["notes"]])
+        goal = f"{audited['goal']}{audited['cost']}"
+        about = "; ".join(
+            filter(None, [audited["text"], audited["design"], goal, *audited["notes"]])
+        )
         yield Fact(f"{name} of the labels, by audit", shown, about)
     if score is not None:
         value = score.accuracy if name == "accuracy" else score.f1

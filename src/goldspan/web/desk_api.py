@@ -215,7 +215,10 @@ def adjudicate(
 def audit(caller: Reads, context: ContextHere) -> m.AuditNow:
     """Return how many items are drawn and open; who only reviews does not see what they say."""
     found = context.service.desk.checking.progress()
-    return found if caller.may(RESULTS) else found.model_copy(update={"certificate": None})
+    shown = found.certificate if caller.may(RESULTS) else None
+    if shown and not caller.may(MONEY):
+        shown = without_money(shown, paid=True)
+    return found.model_copy(update={"certificate": shown})
 
 
 @router.post("/audit/draw", responses=refusals(404))
@@ -433,6 +436,7 @@ def mask_overview(view: m.Overview, caller: Caller) -> m.Overview:
             for name, facts in learning.forecast.items()
         }
         changed["money"] = None
+        changed["certificate"] = view.certificate and without_money(view.certificate, paid=paid)
         changed["rounds"] = [one.model_copy(update={"spent": None}) for one in view.rounds]
         changed["learning"] = learning.model_copy(update={"forecast": forecast})
     if not caller.may(PEOPLE):

@@ -10,13 +10,17 @@ import pytest
 
 from goldspan.campaign import CampaignRecord
 from goldspan.campaign.auditing import CHECK, DRAW, last_draw
+from goldspan.money import from_micro
 from goldspan.report.campaign import render
 from goldspan.store import SqlLedger
 from goldspan.store.ledger import empty_database
 from goldspan.store.verify import replay
+from goldspan.web.desk_api import mask_overview
 from goldspan.web.errors import Refused
+from goldspan.web.security.access import Caller
 from web.desk.conftest import worked
 from web.desks import Served
+from web.played import DAY
 from web.serving import answer, key, right_answer
 from web.test_reviewer import reviewer
 
@@ -140,6 +144,48 @@ def test_checks_end_a_campaign_within_a_round_and_nobody_is_asked_more(wanting):
     assert (found.stop, found.rule) == (True, "certified")
     assert not wanting.ledger.records("round")
     assert answer(wanting, "bob.k") is None
+
+
+def test_a_desk_waits_for_the_checks_that_are_missing_and_pays_them(tmp_path):
+    made = worked(
+        tmp_path, stop={"certified": {"accuracy": 0.6}}, select={"batch": N + 2},
+        redundancy={"min": 2, "max": 2}, prices={"per_check": "0.50"}, budget={"money": "9"},
+    )  # fmt: skip
+    while answer(made, "ann.k") or answer(made, "bob.k"):
+        made.clock.pass_seconds(3)
+    made.engine._next_look = 0
+    made.engine.look()
+    made.desk.draw_audit(N)
+    before, sent = made.ledger.totals().spent, []
+    for seconds in (5, 20, 20, 9, 50) * 2:
+        task = made.desk.checking.next("a")["task"]["id"]
+        right = right_answer(made, made.desk.tasks.item("a", task))
+        made.clock.pass_seconds(seconds)
+        sent.append(("a", "rita", task, key(), right))
+        made.desk.checking.submit(*sent[-1])
+    made.desk.checking.submit(*sent[-1])  # sent again, it is paid once
+    assert made.ledger.totals().spent - before == 5_000_000
+    record = CampaignRecord.of(made.ledger)
+    assert record.money["checks"] == {"n": 10, "cost": 5_000_000, "seconds": 20}
+    assert "5.00 for 10 checks, 20 seconds each in the median" in render(record)
+    bill = made.desk.export("bill.csv").content.decode().splitlines()
+    assert bill[-1].startswith("audit rita,10,10,10,3.467,")
+    assert bill[-1].endswith(",5.00")
+    made.clock.pass_seconds(DAY)  # nobody checks any more
+    waiting, found = made.campaign.run(), made.campaign.certificate()
+    assert (waiting.answers, waiting.items) == (0, found["missing"])
+    assert found["cost"] == f" (about {from_micro(500_000 * found['missing'])})"
+    made.engine._publish(waiting=waiting, certificate=found)
+    shown = made.desk.overview()
+    assert shown.why == "it waits for checks"
+    assert (
+        mask_overview(shown, Caller("t", "t", frozenset({"progress"}))).certificate["cost"] is None
+    )
+    made.ledger.set_cap(made.ledger.totals().spent + 499_999, made.clock())
+    assert "does not pay" in made.desk.checking.next("a")["message"]
+    ended = made.campaign.run()
+    assert (ended.rule, ended.why) == ("checks", found["goal"])
+    made.close()
 
 
 def test_a_round_waits_for_who_checks_until_they_go_or_the_requester_ends_it(wanting):

@@ -14,7 +14,7 @@ from goldspan.campaign.clock import wall_of
 from goldspan.protocols import Lease
 from goldspan.spans import Span
 from goldspan.store import SqlLedger
-from goldspan.store.facts import record
+from goldspan.store.facts import charge, record
 from goldspan.store.journal import Entry
 from goldspan.store.queries import read_fact
 from goldspan.web.desk import models as m
@@ -31,6 +31,7 @@ class Checking:
     ) -> None:
         self.ledger, self.engine, self.tasks, self.clock = ledger, engine, tasks, clock
         self.hold = round(MINUTE * tasks.inputs.plan.page.lease_minutes)
+        self.price = tasks.inputs.plan.prices.check_micro
         self._held: dict[str, tuple[str, int]] = {}
 
     def progress(self) -> m.AuditNow:
@@ -45,7 +46,8 @@ class Checking:
     def next(self, who: str) -> dict[str, Any]:
         """Return the first open item that nobody else has before them."""
         drawn, now = last_draw(self.ledger), self.clock()
-        for item in [] if drawn is None else open_items(self.ledger, drawn):
+        is_short = self.price > self.ledger.totals().left
+        for item in [] if drawn is None or is_short else open_items(self.ledger, drawn):
             holder, until = self._held.get(item, (who, 0))
             if holder != who and until > now:
                 continue
@@ -56,6 +58,7 @@ class Checking:
             task = self.tasks.show(lease, practice=False)
             return {"state": "task", "task": task, "me": self._me()}
         message = "No drawn item is left to check." if drawn else "No items are drawn yet."
+        message = "The money does not pay for another check." if drawn and is_short else message
         return {"state": "done", "message": message, "me": self._me()}
 
     def submit(
@@ -63,23 +66,27 @@ class Checking:
     ) -> dict[str, Any]:
         """Keep what somebody found."""
         item = self.tasks.item(who, task)
-        self._keep(by, key, {"item": item, "labels": self.tasks.labels(item, answer)})
+        self._keep(who, by, key, {"item": item, "labels": self.tasks.labels(item, answer)})
         return {"status": "accepted", "me": self._me()}
 
     def skip(self, who: str, by: str, task: str, key: str, reason: str) -> dict[str, Any]:
         """Keep that somebody cannot tell: the item counts as unknown."""
         item = self.tasks.item(who, task)
-        self._keep(by, key, {"item": item, "labels": None, "reason": reason})
+        self._keep(who, by, key, {"item": item, "labels": None, "reason": reason})
         return {"status": "skipped", "me": self._me()}
 
-    def _keep(self, by: str, key: str, found: dict[str, Any]) -> None:
-        """Keep a check; sent again under its key, it changes nothing."""
-        now = self.clock()
+    def _keep(self, who: str, by: str, key: str, found: dict[str, Any]) -> None:
+        """Keep and pay a check; sent again under its key, it changes nothing."""
+        now, (holder, until) = self.clock(), self._held.get(found["item"], ("", 0))
+        facts = {"by": by, "time": now, "started": until - self.hold if holder == who else -1}
 
         def act(entry: Entry) -> None:
             there = read_fact(entry.connection, CHECK, key)
             if there is None:
-                record(entry, CHECK, key, {**found, "by": by, "time": now})
+                price = 0 if found["labels"] is None else min(self.price, entry.balance.left)
+                if price:
+                    charge(entry, f"check:{key}", price)
+                record(entry, CHECK, key, {**found, **facts, "cost": price})
             elif {name: there.get(name) for name in found} != found:
                 raise Refused("conflict", "Another answer was sent under this key.", 409)
 

@@ -304,7 +304,7 @@ class Desk:
     def money(self) -> m.Money | None:
         """Return the money; None where nobody is paid.
 
-        Bonuses are part of what is spent, but neither of `labels` nor of `control`.
+        Bonuses and checks are part of what is spent, but neither of `labels` nor of `control`.
         """
         if not self.inputs.plan.is_paid:
             return None
@@ -327,6 +327,8 @@ class Desk:
             state, why = "ended", stops[-1]["why"]
         elif state == "starting" and self.ledger.count("picks"):
             state = "waiting"
+        if live.waiting is not None and not live.waiting.answers:
+            why = "it waits for checks"
         if state != "ended" and self.ledger.count(ENDED):
             state, why = "ending", "the requester ended it"
         elif state in {"starting", "waiting", "working"} and self.ledger.is_paused:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from goldspan.aggregation import Consensus
 from goldspan.campaign import CampaignRecord
 from goldspan.campaign.clock import WallTimes
-from goldspan.campaign.results import ReportData
+from goldspan.campaign.results import ReportData, bill_of
 from goldspan.campaign.suggestions import SUGGESTED, listed
 from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
@@ -32,7 +32,6 @@ from goldspan.web.desk.models import Export
 from goldspan.web.errors import Refused
 from goldspan.web.people import GOLD
 from goldspan.web.settings import Keys, new_id
-from goldspan.workers import PayPlan, make_bill
 
 if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
@@ -241,11 +240,7 @@ class Downloads:
     def write_bill(self, path: Path, shown: Shown) -> None:
         """Write what every worker earned."""
         del shown  # it pays people
-        prices = self._setting.plan.prices
-        plan = PayPlan(
-            per_answer=prices.per_answer, per_token=prices.per_token, currency=prices.currency
-        )
-        make_bill(self._result(ALL).crowd, plan, recorded="use").write(path)
+        bill_of(self._setting.plan, self._ledger, self._result(ALL).crowd).write(path)
 
     def write_record(self, path: Path, shown: Shown) -> None:
         """Write the record of the campaign."""

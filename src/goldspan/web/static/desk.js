@@ -157,7 +157,7 @@ export function showLines(section, list, lines) {
 /** Show how right the labels are. */
 export function showCertificate(found) {
   put("certificate", found ? found.text : "Nobody has checked them yet.");
-  put("goal", found?.goal ? `${found.goal}.` : "");
+  put("goal", found?.goal ? `${found.goal}${found.cost || ""}.` : "");
   find("goal").hidden = !found?.goal;
   put("design", found ? `${found.design}.` : "");
   showLines("audit-notes", "audit-notes", (found?.notes ?? []).map((line) => `${line[0].toUpperCase()}${line.slice(1)}.`));
