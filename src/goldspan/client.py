@@ -176,9 +176,9 @@ class Client:
         """Return how far the campaign is (scope "progress")."""
         return self._get(Overview, "overview")
 
-    def uncertain(self, limit: int = 20) -> tuple[UncertainItem, ...]:
-        """Return uncertain items, least confident first (scope "results" or "review")."""
-        return self._get(tuple[UncertainItem, ...], f"uncertain?limit={int(limit)}")
+    def uncertain(self, limit: int = 20, by: str = "confidence") -> tuple[UncertainItem, ...]:
+        """Return items by "confidence" or "information" (scope "results" or "review")."""
+        return self._get(tuple[UncertainItem, ...], f"uncertain?limit={int(limit)}&by={quote(by)}")
 
     def items(
         self,

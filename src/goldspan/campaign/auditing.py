@@ -151,7 +151,7 @@ def certificate(
         **dict.fromkeys(("value", "low", "high")), **(found.estimate._asdict() if found else {}),
         "level": level, "checked": len(truth), "drawn": len(drawn["items"]),
         "items": labels.n_items - new, "new": new, "seed": drawn["seed"],
-        "certified": None if goal is None else _is_certified(found, goal, new),
+        "certified": goal and bool(found and not new and found.estimate.low >= goal.target),
         "missing": None if goal is None or is_whole else _missing(found, goal),
         "notes": [*notes, *(found.notes if found else ())],
     }  # fmt: skip
@@ -160,10 +160,6 @@ def certificate(
             for one in (drawn, *checks[-1:])]  # fmt: skip
     made["cost"] = _cost(made, plan, result) if goal and not made["certified"] else ""
     return {**made, "text": _text(made), "goal": _goal(made, goal), "design": _design(made, days)}
-
-
-def _is_certified(found: Audit | None, goal: Certified, new: int) -> bool:
-    return found is not None and not new and found.estimate.low >= goal.target
 
 
 def _missing(found: Audit | None, goal: Certified) -> int | None:

@@ -41,14 +41,7 @@ from goldspan.campaign.judging import (
     value_of_asking,
 )
 from goldspan.campaign.model import make_model
-from goldspan.campaign.outlook import (
-    CHECKS,
-    CampaignStopping,
-    Evaluating,
-    ended,
-    kappa,
-    measured,
-)
+from goldspan.campaign.outlook import CampaignStopping, Evaluating, ended, kappa, measured
 from goldspan.campaign.protocols import (
     Aggregate,
     AskedAgain,
@@ -488,7 +481,7 @@ class Campaign:
             decision = self._last_decision(number, name)
             if decision["stop"]:
                 self._release(CONTROL)
-                self._choose_at_end(name)
+                self._choose(f"{name}.end.{self.ledger.last_answer}", at_end=True)
                 return Decision(**decision)
         raise AssertionError
 
@@ -611,7 +604,7 @@ class Campaign:
     def _told(self, decision: Decision) -> dict[str, Any]:
         """Return a decision; at an end without the certificate that the plan wants, say so."""
         goal = self.inputs.plan.stop.certified
-        if goal is None or not decision.stop or decision.rule in ("certified", CHECKS):
+        if goal is None or not decision.stop or decision.rule in ("certified", "checks"):
             return asdict(decision)
         found = self.certificate()
         why = found["goal"] if found else f"{goal.shown} is not certain: no item is drawn"
@@ -665,26 +658,17 @@ class Campaign:
             self._adjust(waves[-1])
         return None
 
-    def _choose(self, key: str) -> None:
-        """Let the method be chosen where that is due, and keep it: labels are by it from now on."""
-        choose = getattr(self.steps.aggregate, "choose", None)
-        last, crowd = self.ledger.last_answer, self.progress.crowd
-        if choose is not None and len(crowd.latest):
-            self._keep_choice(key, choose(crowd), last)
+    def _choose(self, key: str, *, at_end: bool = False) -> None:
+        """Let the method be chosen where that is due, and keep it: labels are by it from now on.
 
-    def _choose_at_end(self, name: str) -> None:
-        """Let the method be chosen by all answers: labels and confidences are by it from now on.
-
-        Answers may still come in after the end, and be seen when the campaign runs again.
+        At the end it sees all answers; more may come in, and be seen when the campaign runs again.
         """
-        choose = getattr(self.steps.aggregate, "choose_at_end", None)
+        choose = getattr(self.steps.aggregate, "choose_at_end" if at_end else "choose", None)
         last, crowd = self.ledger.last_answer, self.progress.crowd
-        if choose is not None and len(crowd.latest):
-            self._keep_choice(f"{name}.end.{last}", choose(crowd, last), last)
-
-    def _keep_choice(self, key: str, made: Mapping[str, Any] | None, last: int) -> None:
-        """Keep a choice, and the last answer that it has seen; None: the one before holds."""
-        if made is not None:
+        if choose is None or not len(crowd.latest):
+            return
+        made = choose(crowd, last) if at_end else choose(crowd)
+        if made is not None:  # else the choice before holds
             self._kept(CHOICE, key, lambda: {**made, SEEN: last})
             self.progress.forget()
 

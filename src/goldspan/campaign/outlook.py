@@ -26,9 +26,6 @@ from goldspan.campaign.stopping import (
 from goldspan.money import MICRO
 from goldspan.spans import score
 
-CHECKS = "checks"
-"""Why a campaign ends whose labels seem good enough, and would have to be checked to be certain."""
-
 
 @dataclass(frozen=True)
 class CampaignStopping:
@@ -50,8 +47,8 @@ class CampaignStopping:
                 often = "" if rule.is_hard else f", {n} rounds in a row"
                 return ended(rule.name, whys[-1] + often, facts)
         audited = last.get("certificate")
-        if audited and audited["missing"]:  # nobody makes the checks: answers would be of no help
-            return ended(CHECKS, audited["goal"], facts)
+        if audited and audited["missing"]:  # nobody makes the checks, and answers do not help
+            return ended("checks", audited["goal"], facts)
         return Decision(stop=False, facts=facts)
 
 

@@ -506,7 +506,10 @@ def write_exports(
     keep_hidden_gold(campaign.inputs, campaign.ledger, campaign.steps.label.now())
     with campaign.progress.frozen():
         written = [*_labels(campaign, folder, raw_csv), *_model(campaign, folder, raw_csv)]
-        written += _bill(campaign, folder)
+        crowd, plan = campaign.progress.crowd, campaign.inputs.plan
+        if len(crowd.latest) and plan.is_paid:
+            written.append(folder / "bill.csv")
+            bill_of(plan, campaign.ledger, crowd).write(written[-1])
     record = CampaignRecord.of(campaign.ledger, campaign.progress.result)
     rounds = folder / "rounds.jsonl"
     write_text(rounds, [json.dumps(one, ensure_ascii=False) + "\n" for one in record.rounds])
@@ -542,13 +545,6 @@ def _model(campaign: Campaign, folder: Path, raw_csv: bool) -> Iterator[Path]:
     rows = zip(campaign.inputs.ids, (label[0] for label in labels), strict=True)
     write_text(folder / "predictions.csv", [csv_text(["item", "label"], rows, raw=raw_csv)])
     yield folder / "predictions.csv"
-
-
-def _bill(campaign: Campaign, folder: Path) -> Iterator[Path]:
-    crowd, plan = campaign.progress.crowd, campaign.inputs.plan
-    if len(crowd.latest) and plan.is_paid:
-        bill_of(plan, campaign.ledger, crowd).write(folder / "bill.csv")
-        yield folder / "bill.csv"
 
 
 def bill_of(plan: Plan, ledger: SqlLedger, crowd: Crowd) -> Bill:

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 desk = Commands()
 Item = Annotated[str, typer.Argument(metavar="ITEM", help="An item's id.")]
 WorkerId = Annotated[str, typer.Argument(metavar="WORKER", help="A worker's id.")]
+Order = Annotated[Literal["confidence", "information"], typer.Option(help="What comes first.")]
 Limit = Annotated[int, typer.Option(min=1, max=200, help="List at most this many.")]
 
 
@@ -90,17 +91,19 @@ def agreement(place: Place, json: AsJson = False) -> None:
         _show(at.agreement(), agreement_text, as_json=json)
 
 
-@desk.command(short_help="List uncertain items, least confident first.")
+@desk.command(short_help="List uncertain items.")
 @at_campaign
-def uncertain(place: Place, limit: Limit = 20, json: AsJson = False) -> None:
-    """List the uncertain items, least confident first, without those already decided.
+def uncertain(
+    place: Place, limit: Limit = 20, by: Order = "confidence", json: AsJson = False
+) -> None:
+    """List the uncertain items without those already decided.
 
     Examples:
 
       goldspan desk uncertain campaign.toml --limit 5
     """
     with _open(place, look=True) as at:
-        _show(at.uncertain(limit), uncertain_text, as_json=json)
+        _show(at.uncertain(limit, by), uncertain_text, as_json=json)
 
 
 @desk.command(short_help="List the items that annotators were asked about.")

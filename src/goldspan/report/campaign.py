@@ -23,12 +23,10 @@ from goldspan.report.drawing import (
     POINT,
     WRONG,
     count_ticks,
-    default_style,
     fill_template,
-    ground,
     legend,
-    new_figure,
     percent_ticks,
+    plot,
 )
 from goldspan.report.sections import Fact, picture
 from goldspan.report.uncertain import uncertain_places
@@ -121,12 +119,9 @@ def learning_picture(record: CampaignRecord) -> dict[str, Any] | None:
         return None
     # Draw the scores by the items they were learned from, and the forecast with its band
     name = measure_of(record)
-    figure = new_figure(4.7, 3.1)
-    with default_style():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.085, right=0.975, top=0.785, bottom=0.14)
-        title = f"{name[0].upper()}{name[1:]} after every round, %"
-        ground(ax, title, "items labelled", shift=0.36, room=0.42)
+    title = f"{name[0].upper()}{name[1:]} after every round, %"
+    sides = 0.085, 0.975, 0.785, 0.14
+    with plot((4.7, 3.1), sides, title, "items labelled", shift=0.36, room=0.42) as (figure, ax):
         if record.curve is not None:
             _forecast(ax, record.curve, float(record.rounds[-1]["items"]))
         _points(ax, record.rounds)
@@ -262,12 +257,9 @@ def spending_figure(record: CampaignRecord) -> Figure:
     assert record.money is not None
     unit, scale = _time_unit(record)
     currency = currency_of(record)
-    figure = new_figure(4.4, 2.6)
-    with default_style():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.13, right=0.965, top=0.8, bottom=0.165)
-        title = f"Money spent, {currency}" if currency else "Money spent"
-        ground(ax, title, f"{unit} since the beginning", shift=0.5)
+    title = f"Money spent, {currency}" if currency else "Money spent"
+    sides = 0.13, 0.965, 0.8, 0.165
+    with plot((4.4, 2.6), sides, title, f"{unit} since the beginning", shift=0.5) as (figure, ax):
         hours = np.array([one["hours"] for one in record.spending]) * scale
         spent = np.array([one["spent"] for one in record.spending]) / MICRO
         ax.fill_between(hours, spent, color=BOX, linewidth=0, step="post")
@@ -352,11 +344,10 @@ def redundancy_picture(record: CampaignRecord) -> dict[str, Any] | None:
         if n and k
     ]
     # Draw how many items took how many answers
-    figure = new_figure(4.4, 2.6)
-    with default_style():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.1, right=0.965, top=0.8, bottom=0.165)
-        ground(ax, "Items by the answers they took", "answers per item", "y", shift=0.38)
+    sides = 0.1, 0.965, 0.8, 0.165
+    with plot(
+        (4.4, 2.6), sides, "Items by the answers they took", "answers per item", "y", shift=0.38
+    ) as (figure, ax):
         _bars(ax, list(record.redundancy[1:]))
     return picture(figure, "Answers per item", f"{'; '.join(parts)}.")
 
@@ -378,11 +369,10 @@ def coverage_picture(record: CampaignRecord) -> dict[str, Any] | None:
     # Draw the share of the attribute–value pairs covered by what was picked, and at random
     rounds = [{"items": 0, "covered": 0.0, "random": 0.0}, *record.coverage["rounds"]]
     items = np.array([one["items"] for one in rounds])
-    figure = new_figure(4.4, 2.6)
-    with default_style():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.085, right=0.975, top=0.8, bottom=0.165)
-        ground(ax, "Attribute values of the pool covered, %", "items picked", shift=0.32)
+    sides = 0.085, 0.975, 0.8, 0.165
+    with plot(
+        (4.4, 2.6), sides, "Attribute values of the pool covered, %", "items picked", shift=0.32
+    ) as (figure, ax):
         by_chance: dict[str, Any] = {"color": MUTED, "linewidth": 1.2, "linestyle": (0, (4, 2))}
         ax.plot(items, [one["random"] for one in rounds], label="items at random", **by_chance)
         look: dict[str, Any] = {"color": POINT, "linewidth": 1.6, "marker": "o", "markersize": 4.5}

@@ -15,11 +15,9 @@ from goldspan.report.drawing import (
     BOX,
     POINT,
     count_ticks,
-    default_style,
     fill_template,
-    ground,
-    new_figure,
     percent_ticks,
+    plot,
 )
 from goldspan.report.sections import picture
 from goldspan.report.wording import percent
@@ -43,12 +41,9 @@ def certificate_picture(found: Audit) -> dict[str, Any]:
     """Return the picture of the interval as it narrowed over the checks."""
     name, at = SHARES[found.main], np.array([n for n, _ in found.history])
     value, low, high = np.array([one for _, one in found.history]).T
-    figure = new_figure(4.7, 2.7)
-    with default_style():
-        ax = figure.subplots()
-        figure.subplots_adjust(left=0.085, right=0.975, top=0.87, bottom=0.165)
-        title = f"{name[0].upper()}{name[1:]} of the labels, %, and its {found.level:.0%} interval"
-        ground(ax, title, "items checked", shift=0.36, room=0.1)
+    title = f"{name[0].upper()}{name[1:]} of the labels, %, and its {found.level:.0%} interval"
+    sides = 0.085, 0.975, 0.87, 0.165
+    with plot((4.7, 2.7), sides, title, "items checked", shift=0.36, room=0.1) as (figure, ax):
         ax.fill_between(at, low, high, color=BOX, linewidth=0)
         ax.plot(at, value, color=POINT, linewidth=1.8)
         bottom = float(np.floor(10 * low.min()) / 10)

@@ -173,6 +173,19 @@ DOTS: dict[str, Any] = {"linestyle": (0, (2, 2)), "color": MUTED, "linewidth": 1
 """The look of limits and targets."""
 
 
+@contextmanager
+def plot(
+    size: tuple[float, float], sides: tuple[float, float, float, float], *words: Any, **room: Any
+) -> Iterator[tuple[Figure, Axes]]:
+    """Begin a picture with two axes; `sides`: left, right, top, bottom; others as in `ground`."""
+    figure, names = new_figure(*size), ("left", "right", "top", "bottom")
+    with default_style():
+        ax = figure.subplots()
+        figure.subplots_adjust(**dict(zip(names, sides, strict=True)))
+        ground(ax, *words, **room)
+        yield figure, ax
+
+
 def ground(
     ax: Axes,
     title: str,

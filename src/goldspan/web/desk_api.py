@@ -103,6 +103,7 @@ def _look(context: ServerContext, session: Session, seen: Any) -> tuple[Any, str
 
 
 State = Literal["all", "open", "done", "flagged", "gold"]
+Order = Literal["confidence", "information"]
 Limit = Annotated[int, Query(ge=1, le=200)]
 Names = Annotated[
     bool, Query(description="Include the workers' names; the campaign's log records this.")
@@ -168,9 +169,11 @@ def agreement(caller: Results, context: ContextHere) -> m.Agreement:
 
 
 @router.get("/uncertain", responses=refusals())
-def uncertain(_: Reads, context: ContextHere, limit: Limit = 20) -> list[m.UncertainItem]:
-    """Return uncertain items, least confident first, without gold questions and reviewed items."""
-    return context.service.desk.uncertain(limit)
+def uncertain(
+    _: Reads, context: ContextHere, limit: Limit = 20, by: Order = "confidence"
+) -> list[m.UncertainItem]:
+    """Return uncertain items, without gold questions and reviewed items."""
+    return context.service.desk.uncertain(limit, by)
 
 
 @router.get("/items", responses=refusals())

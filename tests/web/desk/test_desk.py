@@ -9,6 +9,7 @@ import pytest
 from goldspan.web.desk import desk
 from goldspan.web.engine import Live
 from goldspan.web.work import FLAG
+from goldspan.workers import choose_gold_questions
 from web.desks import as_json
 from web.serving import answer, open_round, serve
 
@@ -75,6 +76,11 @@ def test_the_least_certain_items_come_first_and_control_questions_never(service)
     assert sure == sorted(sure)
     assert not {row["item"] for row in rows} & set(service.inputs.control)
     assert as_json(service.desk.uncertain(2)) == rows[:2]
+    teaching, result = service.desk.uncertain(200, "information"), service.engine.live.result
+    chosen = choose_gold_questions(
+        result.crowd.with_gold(None), result.crowd.n_items, by="information", result=result
+    ).item_ids
+    assert [row.item for row in teaching] == [i for i in chosen if i not in service.inputs.control]
     assert all(len(row["found"]["tokens"]) == max(1, len(row["tokens"])) for row in rows)
 
 

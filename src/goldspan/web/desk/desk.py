@@ -45,6 +45,7 @@ from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST, People
 from goldspan.web.settings import Keys, new_id
 from goldspan.web.work import FLAG, Tasks
+from goldspan.workers import choose_gold_questions
 from goldspan.workers.verdicts import UNCLEAR
 
 # --------------------------------------------------------------------------------------------------
@@ -560,30 +561,25 @@ class Desk:
             raise Refused("conflict", DECIDED, 409)
 
     @by_labels
-    def uncertain(self, limit: int = 20) -> list[m.UncertainItem]:
-        """Return uncertain items, least confident first; no gold questions or reviewed ones."""
+    def uncertain(self, limit: int = 20, by: str = "confidence") -> list[m.UncertainItem]:
+        """Return uncertain items, or by "information" what teaches most; nothing that is known."""
         result = self.engine.live.result
         if result is None:
             return []
         settled = {*self.gold_labels(), *self.inputs.control}
-        bounds = result.crowd.by_item.bounds
-        counts = bounds[1:] - bounds[:-1]
-        shown: list[m.UncertainItem] = []
-        for n in np.argsort(result.confidence, kind="stable").tolist():
-            if len(shown) == min(limit, MOST):
-                break
-            item = result.crowd.item_ids[n].as_py()
-            if item in settled:
-                continue
-            shown.append(
-                m.UncertainItem(
-                    item=item,
-                    **self.tasks.shown(item),
-                    found=found_at(result, n),
-                    answers=int(counts[n]),
-                )
+        crowd, counts = result.crowd, np.diff(result.crowd.by_item.bounds)
+        order = np.argsort(result.confidence, kind="stable")
+        if by == "information" and counts.any():
+            n, bare = int((counts > 0).sum()), crowd.with_gold(None)
+            order = choose_gold_questions(bare, n, by=by, result=result).item
+        ids = crowd.item_ids.to_pylist()
+        return [
+            m.UncertainItem(
+                item=ids[n], **self.tasks.shown(ids[n]), found=found_at(result, n),
+                answers=int(counts[n]),
             )
-        return shown
+            for n in [n for n in order.tolist() if ids[n] not in settled][: min(limit, MOST)]
+        ]  # fmt: skip
 
     def gold_labels(self) -> dict[str, list[str]]:
         """Return the labels that the requester decided, by item: the last decision of each."""

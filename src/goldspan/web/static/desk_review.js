@@ -18,7 +18,8 @@ listen(() => { stale = true; if (!at) attempt(load); });
 
 async function load() {
   stale = false;
-  const found = await ask("uncertain?limit=50");
+  const by = new URLSearchParams(location.search).get("by") ?? "confidence";
+  const found = await ask(`uncertain?limit=50&by=${by}`);
   queue = [...found.filter((one) => !passed.has(one.item)), ...found.filter((one) => passed.has(one.item))];
   show(queue[0] ?? null);
 }
