@@ -67,6 +67,7 @@ def test_a_budget_may_be_of_hours_alone():
     ("sections", "message"),
     [
         ({"prices": {"per_answer": "0.05"}}, "budget.money: is missing: answers cost something"),
+        ({"prices": {"per_check": "0.05"}}, "budget.money: is missing: checks cost something"),
         ({"budget": {"money": 3}}, "prices: an answer must cost something where there is a budget"),
         ({"stop": {"least_gain": 0.1}}, "stop.least_gain: is a gain per unit of money"),
     ],

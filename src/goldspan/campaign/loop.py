@@ -572,15 +572,13 @@ class Campaign:
         if made is not None and drawn is not None:
             more = (made["missing"] or 0) - len(open_items(self.ledger, drawn))
             n = min(made["items"], made["drawn"] + max(0, more))
-        if made is None or is_due(self.ledger, found, control) or n > made["drawn"]:
+        if is_due(self.ledger, found, control) or (made and n > made["drawn"]):
             name = f"{name}.{self.ledger.count(DRAW)}"
             n = max(USUAL, n)
             drawn = self._kept(DRAW, name, lambda: draw(found, control, n, plan.seed, now))
             made = self.certificate()
-        assert made is not None
-        assert drawn is not None
-        left = open_items(self.ledger, drawn)
-        if not left or made["certified"] or (made["high"] or 1.0) < goal.target:
+        left = [] if drawn is None else open_items(self.ledger, drawn)
+        if not left or made is None or made["certified"] or (made["high"] or 1.0) < goal.target:
             return None
         checked, lease = self.ledger.count(CHECK), MINUTE * plan.page.lease_minutes
         goes_on = checked == self._checked or now - last_active(self.ledger) > lease
