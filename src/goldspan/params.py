@@ -143,7 +143,7 @@ def check_whole(name: str, value: Any, least: int, most: float = FINITE) -> None
     Traceback (most recent call last):
     goldspan.errors.InputError: max_iter must be a whole number of at least 1, not 2.5
     """
-    _require(name, value, Whole(least, most))
+    require(name, value, Whole(least, most))
 
 
 def check_number(
@@ -155,12 +155,13 @@ def check_number(
         InputError: It is not.
     """
     rule = Number(most=most, above=least) if is_open else Number(least, most)
-    _require(name, value, rule)
+    require(name, value, rule)
 
 
-def _require(name: str, value: Any, rule: Number) -> None:
+def require(name: str, value: Any, rule: Number) -> None:
+    """Raise `InputError` for a value that a rule does not allow."""
     if not rule.allows(value):
-        raise InputError(f"{name} must be {rule}, not {value!r}")
+        raise InputError(f"must be {rule}, not {value!r}", parameter=name)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import goldspan
@@ -90,9 +92,11 @@ def test_how_many_checks_a_width_takes(case):
     assert found.needed(width) == pytest.approx(40, abs=1)
     sizes = [found.needed(width * share) for share in (0.7, 0.5, 0.3, 0.001)]
     assert 40 < sizes[0] < sizes[1] < sizes[2] <= sizes[3] == 120
-    for width in (0, 1, float("nan")):
-        with pytest.raises(InputError, match="between 0 and 1"):
+    for width in (0, 1, float("nan"), "x"):
+        with pytest.raises(InputError, match="width must be a number above 0 and below 1"):
             found.needed(width)
+        with pytest.raises(InputError, match="level must be a number above 0 and below 1"):
+            goldspan.audit(labels, checked, plan, level=width)
 
 
 def test_the_measures_of_single_labels():
@@ -162,6 +166,62 @@ def test_checkers_who_differ_are_shown(case):
     assert found.disagreements[0].labels["bob"] == [f"{tokens[0]}/B-LOC", f"{tokens[2]}/B-PER"]
     assert found.missing == (plan.items[2],)
     assert f"checkers differ on {plan.items[0]}: ann: " in str(found)
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_several_files_are_parts_or_checkers(tmp_path, single):
+    labels, truth = single_labels(60) if single else span_labels(60)
+    plan = goldspan.draw_audit(labels, 30)
+    rows = [{"item": item, "tokens": [item], "gold": truth[item]} for item in plan.items]
+    if not single:
+        rows = filled(labels, {item: truth[item] for item in plan.items})
+    for name, own in (("a", rows[:20]), ("b", rows[15:])):
+        (tmp_path / name).write_bytes(lines(own))
+    files = [tmp_path / "a", tmp_path / "b"]
+    assert goldspan.audit(labels, files, plan).estimates == (
+        goldspan.audit(labels, lines(rows), plan).estimates
+    )
+    rows[16]["gold"] = "other" if single else spans(["LOC"] * 6)
+    files[1].write_bytes(lines(rows[15:]))
+    (found,) = goldspan.audit(labels, files, plan).disagreements
+    assert found.item == plan.items[16]
+    assert found.labels.keys() == {f"{name}: gold" for name in files}
+
+
+def test_answers_that_count_as_checks_are_told_with_who_gave_them():
+    rows, truth = single_labels(60)
+    plan = goldspan.draw_audit(rows, 30)
+    told = [{"task": i, "worker": who, "label": truth[i]} for i in plan.items for who in "ab"]
+    found = goldspan.audit(rows, told, plan)
+    assert "checked by 'a', 'b' (2 people): if the labels were made from" in str(found)
+    found = goldspan.audit(goldspan.aggregate(told, "mv-token"), told)
+    assert "checked by 'a', 'b' (2 people), of the crowd that made the labels" in str(found)
+
+
+def test_types_with_few_labels_are_named_with_how_many(case):
+    labels, _, plan, checked = case
+    few = {item: [tag.replace("PER", "ORG") for tag in checked[item]] for item in [*checked][:6]}
+    found = goldspan.audit(labels, {**checked, **few}, plan)
+    seen = sum("ORG" in tag for tags in few.values() for tag in tags)
+    assert seen < 10
+    assert f"takes 10 or more labels in the checked items: ORG has {seen}" in str(found)
+
+
+@pytest.mark.parametrize("form", ["label-studio", "doccano", "prodigy", "brat"])
+def test_labels_that_were_written_as_predictions_can_be_audited(tmp_path, form):
+    labels, truth = span_labels(40)
+    sure = dict(zip(truth, labels.attributes["confidence"].to_pylist(), strict=True))
+    bare = replace(labels, attributes=None)
+    goldspan.write_crowd(bare, tmp_path / "x", format=form, predicted=sure)
+    with pytest.raises(InputError, match="nobody's labels"):
+        goldspan.read_crowd(tmp_path / "x", format=form)
+    read = goldspan.read_crowd(tmp_path / "x", format=form, predicted=True)
+    plan = goldspan.draw_audit(tmp_path / "x", 20, format=form)
+    assert read.n_items == len(plan.weights)
+    if form != "brat":  # which has other ids and tokens, and no place for confidences
+        assert read.tagged_by_id() == labels.tagged_by_id()
+        rounded = pa.table({"confidence": [round(one, 4) for one in sure.values()]})
+        assert plan.weights == goldspan.draw_audit(replace(bare, attributes=rounded)).weights
 
 
 def test_items_that_were_not_drawn_do_not_count(case):
@@ -243,9 +303,11 @@ def test_labels_that_changed_are_told_from_those_that_are_not_there(case):
     assert goldspan.audit(labels, checked, plan).notes == ()
     with pytest.raises(InputError, match=r"drawn items? without labels"):
         goldspan.audit(labels.select_items(np.arange(60)), checked, plan)
-    few = goldspan.draw_audit(labels.select_items(np.arange(60)), 20)
-    with pytest.raises(InputError, match="60 items that were not there at the draw"):
-        goldspan.audit(labels, {item: truth[item] for item in few.items}, few)
+    half = labels.select_items(np.arange(60))
+    few = goldspan.draw_audit(half, 20)
+    found = goldspan.audit(labels, checked := {item: truth[item] for item in few.items}, few)
+    assert found.notes == ("60 items labelled since the draw and not covered: draw again",)
+    assert found.estimates == goldspan.audit(half, checked, few).estimates
 
 
 def test_a_name_that_only_the_checked_items_have_is_told(case):

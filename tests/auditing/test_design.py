@@ -12,7 +12,7 @@ import pytest
 import goldspan
 from auditing.making import lines, single_labels, span_labels, spans
 from goldspan.auditing import AuditPlan
-from goldspan.auditing.intervals import Counts, Drawn, estimate
+from goldspan.auditing.intervals import Counts, Drawn, Estimate, estimate
 from goldspan.errors import InputError
 
 N_SEEDS = 600
@@ -106,9 +106,15 @@ def test_confidences_that_foresee_everything_take_most_of_the_noise():
         for order, chance in samples(weights.tolist(), 4):
             counts = Counts(written, expected, written, right[order], written[order])
             one = estimate(Drawn(np.array(order), weights), counts, np.zeros(5), "precision")
+            assert one.value < 1 or (right == written)[order].all()  # a seen mistake is one
             found += chance * (one.value - 0.7) ** 2
         noise.append(found)
-    assert noise[0] < 0.55 * noise[1]
+    assert noise[0] < 0.7 * noise[1]
+
+
+def test_100_per_cent_is_printed_only_of_1():
+    every = [str(Estimate(value, 0.9, 1)) for value in (1, 0.9999, 0.12)]
+    assert [one.split(" ")[0] for one in every] == ["100.0", "99.9", "12.0"]
 
 
 @pytest.mark.parametrize("ratio", ["f1", "precision", "recall"])
@@ -202,7 +208,8 @@ def test_a_table_has_a_row_for_each_single_label(tmp_path):
 
 def test_too_few_items_and_labels_that_are_not_there_are_refused():
     labels, _ = span_labels(30)
-    with pytest.raises(InputError, match="10 or more, not 9"):
-        goldspan.draw_audit(labels, 9)
+    for n in (9, "20"):
+        with pytest.raises(InputError, match="n must be a whole number of at least 10, not "):
+            goldspan.draw_audit(labels, n)
     with pytest.raises(InputError, match="no known labels"):
         goldspan.draw_audit(labels.with_gold(None))

@@ -53,7 +53,7 @@ def test_from_labels_to_the_certificate_and_on(run, labels, tmp_path):
     fill(tmp_path / "two.jsonl", labels)
     both = (tmp_path / "one.jsonl").read_bytes() + (tmp_path / "two.jsonl").read_bytes()
     (tmp_path / "both.jsonl").write_bytes(both)
-    narrow = json.loads(run("report", "gold.jsonl", "both.jsonl", "--json")[1])
+    narrow = json.loads(run("report", "gold.jsonl", "one.jsonl", "two.jsonl", "--json")[1])
     wide = json.loads(run("report", "gold.jsonl", "both.jsonl", "--anytime", "--json")[1])
     assert narrow["checked"] == wide["checked"] == 45
     assert wide["f1"]["low"] < narrow["f1"]["low"]
@@ -66,14 +66,16 @@ def test_a_plan_goes_on_only_with_its_own_labels_seed_and_more_items(run, tmp_pa
     assert run("draw", "gold.jsonl", "-n", 30, "-o", "a.jsonl")[0] == 0
     plan = (tmp_path / "gold.audit.json").read_bytes()
     for words, why in (
-        (("-n", 20), "it has 30 items already"),
+        (("-n", 20), "-n counts them too: for 20 more, pass -n 50"),
         (("-n", 40, "--seed", 1), "it is another draw, of seed 0"),
     ):
         code, _, err = run("draw", "gold.jsonl", *words, "-o", "b.jsonl")
         assert code == 1
         assert why in err
     first = (tmp_path / "a.jsonl").read_bytes()
-    assert run("draw", "gold.jsonl", "-n", 30, "-o", "b.jsonl")[0] == 0  # the same list again
+    code, out, _ = run("draw", "gold.jsonl", "-n", 30, "-o", "b.jsonl")
+    assert code == 0
+    assert out.startswith("30 items to check of 80, the same as before: a larger -n goes on")
     assert (tmp_path / "b.jsonl").read_bytes() == first
     text = (tmp_path / "gold.jsonl").read_text().replace('"PER"', '"LOC"', 1)
     (tmp_path / "gold.jsonl").write_text(text)
@@ -89,7 +91,11 @@ def test_a_plan_goes_on_only_with_its_own_labels_seed_and_more_items(run, tmp_pa
 @pytest.mark.parametrize(
     ("words", "code", "match"),
     [
-        (("draw", "gold.jsonl", "-n", 9, "-o", "x.jsonl"), 1, "-n must be 10 or more"),
+        (
+            ("draw", "gold.jsonl", "-n", 9, "-o", "x.jsonl"),
+            1,
+            "-n must be a whole number of at least 10, not 9",
+        ),
         (("draw", "gold.jsonl", "-o", "x.conll"), 1, "cannot hold items without labels"),
         (("draw", "gold.jsonl", "-o", "-"), 2, "cannot be standard output"),
         (("draw", "gold.jsonl", "-o", "x.jsonl", "--plan", "gold.jsonl"), 1, "is an input too"),

@@ -211,7 +211,11 @@ def test_gold_that_fits_nowhere_is_refused():
 
 
 def test_a_file_without_gold_is_refused_with_what_it_was_read_as():
-    refusal(SEQUENCE, "<bytes>: there is no gold in it: it was read as long", gold=SEQUENCE)
+    refusal(SEQUENCE, "<bytes>: no item of it has gold labels (read as long)", gold=SEQUENCE)
+
+
+def test_a_table_without_a_label_is_refused():
+    refusal(SINGLE, "<bytes>: no item of it has a label: nothing", gold=b"item,label\n1,\n")
 
 
 def test_gold_in_another_encoding_is_refused_with_the_way_out():

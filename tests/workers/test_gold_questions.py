@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 
@@ -232,7 +233,7 @@ def test_hard_items_are_shared_out_as_far_as_there_are_any():
         assert found.tolist() == expected
 
 
-def test_by_information_takes_documents_with_most_doubt_per_token_and_needs_no_gold():
+def test_by_information_takes_documents_with_most_doubt_per_token_and_needs_no_gold(tmp_path):
     rows = ["doc\tsent\ttoken\tgold\tw1\tw2"]
     for doc, differ in (("sure", 0), ("doubtful", 2), ("known", 2)):
         for sent in range(3):
@@ -246,5 +247,8 @@ def test_by_information_takes_documents_with_most_doubt_per_token_and_needs_no_g
     groups = found.to_arrow()["group"].to_pylist()
     assert groups == ["doubtful", "doubtful", "doubtful", "sure"]
     assert choose_gold_questions(crowd.with_gold(None), 6, by="information").item.max() < 9
+    found.write(tmp_path / "x.jsonl")
+    rows = [json.loads(line) for line in (tmp_path / "x.jsonl").read_text().splitlines()]
+    assert [(row["item"], row["gold"]) for row in rows] == [(item, None) for item in found.item_ids]
     with pytest.raises(InputError, match="7 items are asked for, but 6"):
         choose_gold_questions(crowd, 7, by="information")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,11 +27,13 @@ from goldspan.auditing.plan import (
     placed_labels,
 )
 from goldspan.crowd import Crowd
+from goldspan.crowd.formats.span_crowd import GOLD
 from goldspan.crowd.gold import attach_gold, with_same_tokens
-from goldspan.crowd.io import to_crowd
+from goldspan.crowd.io import convert_crowd, to_crowd
 from goldspan.crowd.model import item_texts, known_texts
 from goldspan.crowd.options import ReadOptions
 from goldspan.errors import InputError
+from goldspan.params import Number, require
 from goldspan.spans.notebook import block, counted, data_frame, table
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ SHARES = {
 """What is estimated, and its name."""
 ENOUGH = 10
 """Labels of a type that were written or found in checked items, from which it is estimated."""
+_SHARE = Number(above=0, below=1)
 N_PARTS = 5
 """Parts of the checked items that are left out in turn."""
 N_STEPS = 40
@@ -111,8 +115,7 @@ class Audit:
         Raises:
             InputError: The width is not between 0 and 1.
         """
-        if not 0 < width < 1:
-            raise InputError(f"must be between 0 and 1, not {width}", parameter="width")
+        require("width", width, _SHARE)
         n, own = len(self.checked), self.estimate.high - self.estimate.low
         if own <= 0:
             return n
@@ -190,7 +193,7 @@ class Audit:
 
 
 def _percent(one: Estimate) -> list[str]:
-    return [f"{100 * part:.1f} %" for part in one]
+    return [f"{100 * part:.1f} %" for part in (one.shown, *one[1:])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +202,7 @@ class _Sample:
 
     labels: Labelled
     drawn: Drawn
+    types: list[str]
     written: Floats  # [n_items, n_types]
     right: tuple[Floats, Floats]  # [n_checked, n_types], with what is open as wrong, and as right
     true: tuple[Floats, Floats]
@@ -257,9 +261,10 @@ def audit(
 
     Args:
         labels: As for `draw_audit`; labels that were made without the checked ones.
-        checked: The truth of the drawn items: a path or anything else that `read_crowd` reads, its
-            gold or the answers of one or several checkers; or a mapping from item ids to labels or
-            lists of tags. Other tokens are aligned by characters where the texts are known.
+        checked: The truth of the drawn items: a path, a list of paths, or anything else that
+            `read_crowd` reads, its gold or the answers of one or several checkers; or a mapping
+            from item ids to labels or lists of tags. Other tokens are aligned by characters where
+            the texts are known.
         plan: The draw, or its file; by default that of `draw_audit(labels, n)` with as many items
             as are checked.
         level: Of the intervals.
@@ -284,58 +289,68 @@ def audit(
     >>> print(goldspan.audit(labels, truth, plan).estimate)
     94.2 % (70.8 to 99.9)
     """
-    if not 0 < level < 1:
-        raise InputError(f"must be between 0 and 1, not {level}", parameter="level")
-    if checked is labels or (isinstance(labels, str | Path) and checked == labels):
-        raise InputError("checked: these are the labels themselves, and not what a person found")
-    found = original = Labelled.of(labels, **reading)
-    truth, disputed, notes = _truth(found.crowd, checked, reading)
-    if found.crowd.is_classification != truth.is_classification:
-        raise InputError("checked: single labels and spans cannot be compared")
-    mine, theirs = found.crowd, truth
-    if mine.is_classification:
-        _check_texts(mine, theirs)
-    else:
-        mine, theirs = with_same_tokens(_with_texts(mine), _with_texts(truth))
-        _check_tokens(mine, theirs)
-        found = replace(found, crowd=mine)
-    open_items = {name for name, _ in disputed}
-    known = _known_items(theirs) - open_items
+    require("level", level, _SHARE)
     if isinstance(plan, str | Path):
         plan = AuditPlan.load(plan)
-    plan = plan or draw_audit(labels, max(LEAST, len(known | open_items)), **reading)
+    found, notes = _drawn_from(Labelled.of(labels, **reading), plan)
+    mine, agreed, disputed, more = _truth(found.crowd, labels, checked, reading)
+    notes += more
+    open_items = {name for name, _ in disputed}
+    plan = plan or draw_audit(labels, max(LEAST, len(agreed.keys() | open_items)), **reading)
     place = {name: n for n, name in enumerate(mine.item_ids.to_pylist())}
-    asked, missing, more = _asked(plan, place, known, open_items)
+    asked, missing, more = _asked(plan, place, {*agreed}, open_items, notes)
+    order = np.array([place[name] for name in asked])
+    bare = replace(without_answers(mine.select_items(order)), gold=None)
+    theirs = attach_gold(bare, agreed, ReadOptions())
     notes += more
     if new := [kind for kind in placed_labels(theirs)[2] if kind not in placed_labels(mine)[2]]:
         notes.append(f"only the checked items have {', '.join(new)}: are all names spelled alike?")
     made = {}
     if refit is None:
-        notes += _suspicions(labels, original, plan, asked)
+        notes += _suspicions(labels, found, plan, asked)
     else:
-        made = _made_without(refit, found.crowd, theirs, [one for one in asked if one in known])
-    sample = _sample(found, theirs, plan, asked, known, place, made, level, anytime)
+        made = _made_without(refit, mine, theirs, [one for one in asked if one in agreed])
+    found = replace(found, crowd=mine)
+    sample = _sample(found, theirs, plan, order, {*agreed}, made, level, anytime)
     names = ("accuracy",) if mine.is_classification else ("f1", "precision", "recall")
     estimates = {name: sample.estimate(name) for name in (*names, "items_right")}
     if mine.is_classification:
         del estimates["items_right"]
-    n_seen = (sample.written[sample.drawn.order] + sample.true[0] - sample.right[0]).sum(axis=0)
-    every = _types(mine, theirs)
-    by_type = {
-        kind: sample.estimate("f1", kind=n)
-        for n, kind in enumerate(every)
-        if n_seen[n] >= ENOUGH and len(every) > 1
-    }
+    by_type, more = _by_type(sample)
     return Audit(
         estimates, by_type, _calibration(found, sample), mine.n_items, int(sample.written.sum()),
-        tuple(name for name in asked if name in known), missing, disputed, level, anytime, plan,
-        tuple(notes), sample,
+        tuple(name for name in asked if name in agreed), missing, disputed, level, anytime, plan,
+        (*notes, *more), sample,
     )  # fmt: skip
 
 
+def _drawn_from(found: Labelled, plan: AuditPlan | None) -> tuple[Labelled, list[str]]:
+    """Return the labels of items that were there at the draw, and a note about others."""
+    there = [plan is None or name in plan.weights for name in found.crowd.item_ids.to_pylist()]
+    new = there.count(False)
+    if not new:
+        return found, []
+    note = f"{counted(new, 'item')} labelled since the draw and not covered: draw again"
+    sure = None if found.confidence is None else found.confidence[there]
+    return Labelled(found.crowd.select_items(np.array(there)), sure), [note]
+
+
+def _by_type(sample: _Sample) -> tuple[dict[str, Estimate], list[str]]:
+    """Return F1 by type where there is enough, and a note about the other types."""
+    if len(sample.types) < 2:
+        return {}, []
+    seen = (sample.written[sample.drawn.order] + sample.true[0] - sample.right[0]).sum(axis=0)
+    each = [(kind, n, int(seen[n])) for n, kind in enumerate(sample.types)]
+    found = {kind: sample.estimate("f1", kind=n) for kind, n, many in each if many >= ENOUGH}
+    few = ", ".join(f"{kind} has {many}" for kind, _, many in each if many < ENOUGH)
+    rule = f"F1 of a type takes {ENOUGH} or more labels in the checked items"
+    return found, [f"{rule}: {few}"] if few else []
+
+
 def _asked(
-    plan: AuditPlan, place: Mapping[str, int], known: set[str], open_items: set[str]
-) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
+    plan: AuditPlan, place: Mapping[str, int], known: set[str], open_items: set[str],
+    said: list[str],
+) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:  # fmt: skip
     """Return the drawn items up to the last that was checked, those that were left out, notes."""
     notes = []
     lost = [name for name in plan.items if name not in place]
@@ -358,6 +373,7 @@ def _asked(
             f"an interval needs {LEAST} or more"
             + (f"; checkers differ on {_some(sorted(open_items))}" if open_items else "")
             + (f" ({_some(strange)} not drawn: is it the right plan?)" if strange else "")
+            + "".join(f"; {one}" for one in said)
         )
     asked = plan.items[: at[-1] + 1]
     missing = tuple(name for name in asked if name not in known and name not in open_items)
@@ -377,7 +393,7 @@ def _suspicions(labels: Any, found: Labelled, plan: AuditPlan, asked: tuple[str,
     if plan.labels != found.digest:
         notes.append(
             "the labels have changed since the draw: this is how right they are now; if the "
-            "checked items helped to make them, the result is too good without refit (--answers)"
+            "checked items helped to make them, the result is too good without --answers (refit)"
         )
     known = getattr(labels, "known", None)
     if known is not None:
@@ -401,19 +417,14 @@ def _calibration(labels: Labelled, sample: _Sample) -> Estimate | None:
 
 
 def _sample(
-    labels: Labelled, truth: Crowd, plan: AuditPlan, asked: tuple[str, ...], known: set[str],
-    place: Mapping[str, int], made: Placed, level: float, anytime: bool,
+    labels: Labelled, truth: Crowd, plan: AuditPlan, order: NDArray[np.int64], known: set[str],
+    made: Placed, level: float, anytime: bool,
 ) -> _Sample:  # fmt: skip
     """Compare the labels of the items that were asked with the truth."""
     ids = labels.crowd.item_ids.to_pylist()
-    weights = np.array([plan.weights.get(name, np.nan) for name in ids])
-    if np.isnan(weights).any():
-        new = [name for name in ids if name not in plan.weights]
-        raise InputError(
-            f"labels: {counted(len(new), 'item')} that were not there at the draw, {_some(new)}: "
-            "draw again"
-        )
-    order = np.array([place[name] for name in asked])
+    weights = np.array([plan.weights[name] for name in ids])
+    asked = [ids[n] for n in order.tolist()]
+    place = {name: n for n, name in enumerate(ids)}
     own, theirs = _placed(labels.crowd) | made, _placed(truth)
     of_made = (label[2] for found in made.values() for label in found)
     names = [*dict.fromkeys([*_types(labels.crowd, truth), *of_made])]
@@ -436,7 +447,8 @@ def _sample(
     at = is_open[:, None]
     rights = np.where(at, 0, right), np.where(at, there, right)
     trues = np.where(at, there, true), np.where(at, there, true)
-    return _Sample(labels, Drawn(order, weights), written, rights, trues, is_open, level, anytime)
+    drawn = Drawn(order, weights)
+    return _Sample(labels, drawn, names, written, rights, trues, is_open, level, anytime)
 
 
 def _made_without(
@@ -453,7 +465,7 @@ def _made_without(
         if lost:
             raise InputError(f"refit: no labels of {_some(lost)} where they are not known")
         part_crowd = made.select_items(np.array([place[name] for name in part]))
-        _check_tokens(labels, part_crowd)
+        _check_texts(labels, part_crowd)
         placed = _placed(part_crowd)
         found |= {name: placed.get(name, set()) for name in part}
     return found
@@ -477,65 +489,112 @@ def _placed(crowd: Crowd) -> Placed:
     return found
 
 
-def _known_items(crowd: Crowd) -> set[str]:
-    """Return the items whose truth is known throughout."""
-    whole = count_in_rows(crowd.gold_tagged.codes < 0, crowd.offsets) == 0
-    return {*crowd.item_ids.filter(pa.array(whole)).to_pylist()}
-
-
 def _some(names: Sequence[str]) -> str:
     """Name the first few."""
     return ", ".join(map(repr, names[:3])) + (" …" if len(names) > 3 else "")
 
 
 def _truth(
-    crowd: Crowd, checked: Any, reading: Mapping[str, Any]
-) -> tuple[Crowd, tuple[Disagreement, ...], list[str]]:
-    """Return the checked items with their truth as gold, those that checkers differ on, notes."""
+    mine: Crowd, labels: Any, checked: Any, reading: Mapping[str, Any]
+) -> tuple[Crowd, dict[str, list[str]], tuple[Disagreement, ...], list[str]]:
+    """Return labels in tokens that suit the truth, this by item, what checkers differ on, notes."""
+    every = checked if isinstance(checked, list | tuple) and checked else [checked]
+    if not all(isinstance(one, str | Path) for one in every):  # rows of a table are one source
+        every = [checked]
+    if any(one is labels or (isinstance(labels, str | Path) and one == labels) for one in every):
+        raise InputError("checked: these are the labels themselves, and not what a person found")
+    given, notes, people = dict[str, dict[str, list[str]]](), list[str](), set[str]()
     if isinstance(checked, Mapping):
-        bare = replace(without_answers(crowd), gold=None)
-        return attach_gold(bare, checked, ReadOptions()), (), []
+        each = {str(item): [one] if isinstance(one, str) else one for item, one in checked.items()}
+        given = {item: {GOLD: [*one]} for item, one in each.items() if one and None not in one}
+        every = []
+    mine, crowds = _aligned(mine, [_read(one, mine, reading) for one in every])
+    for name, found in zip(every, crowds, strict=True):
+        answers, more = _answers(found)
+        notes += more
+        for item, by in answers.items():
+            people |= by.keys() - {GOLD}
+            named = {f"{name}: {who}": tags for who, tags in by.items()} if every[1:] else by
+            given.setdefault(item, {}).update(named)
+    tokens = dict(zip(mine.item_ids.to_pylist(), mine.tokens_list, strict=True))
+    agreed, disputed = {}, []
+    for item, by in given.items():
+        first, *others = by.values()
+        if all(tags == first for tags in others):
+            agreed[item] = first
+        elif item in tokens:
+            words = {who: _words(mine, tokens[item], tags) for who, tags in by.items()}
+            disputed.append(Disagreement(item, words))
+    if not given:
+        raise InputError("checked: nothing is labelled in it: are the items still to be checked?")
+    return mine, agreed, tuple(disputed), notes + _who_checked(people, mine)
+
+
+def _aligned(mine: Crowd, crowds: list[Crowd]) -> tuple[Crowd, list[Crowd]]:
+    """Return the labels and what was checked in the same tokens and encoding."""
+    if not mine.is_classification:
+        for found in crowds:
+            mine = with_same_tokens(_with_texts(mine), _with_texts(found))[0]
+        code = mine.tagset.encoding
+        crowds = [with_same_tokens(mine, _with_texts(found))[1] for found in crowds]
+        crowds = [
+            one if one.tagset.encoding == code else convert_crowd(one, code) for one in crowds
+        ]
+    for found in crowds:
+        _check_texts(mine, found)
+    return mine, crowds
+
+
+def _read(checked: Any, crowd: Crowd, reading: Mapping[str, Any]) -> Crowd:
+    """Read checked items."""
     is_read = not isinstance(checked, Crowd) and not hasattr(type(checked), "as_gold")
     found = to_crowd(checked, "checked", **(reading if is_read else {}))
-    found = _named_by_text(found, crowd)
+    if found.is_classification != crowd.is_classification:
+        raise InputError("checked: single labels and spans cannot be compared")
+    return _named_by_text(found, crowd)
+
+
+def _answers(found: Crowd) -> tuple[dict[str, dict[str, list[str]]], list[str]]:
+    """Return what is known, or who found what, of items that are labelled throughout; notes."""
     report = found.import_report
     said = len(report.notes) + (len(report.reasons) if report.faults else 0)  # faults say more
     notes = [f"checked: {remark}" for remark in report.remarks[said:]]
-    gold = np.full(found.n_tokens, -1, np.int16) if found.gold is None else found.gold.copy()
-    latest, workers = found.latest, found.worker_ids.to_pylist()
-    is_model = [found.worker_facts.get(who, {}).get("kind") == "prediction" for who in workers]
-    if any(is_model):
+    facts = found.worker_facts
+    models = {who for who in facts if facts[who].get("kind") == "prediction"}
+    if models & {*found.worker_ids.to_pylist()}:
         notes.append("checked: predictions of models are not checks, and not counted")
-    disputed, ids = [], found.item_ids.to_pylist()
-    for item in range(found.n_items):
-        place = slice(found.offsets[item], found.offsets[item + 1])
-        if (gold[place] >= 0).any():
-            continue
-        given = {
-            workers[latest.worker[n]]: latest.codes[latest.offset[n] : latest.offset[n + 1]]
-            for n in found.by_item[item].tolist()
-            if not is_model[latest.worker[n]]
-        }
-        whole = {who: codes for who, codes in given.items() if (codes >= 0).all()}
-        if len({codes.tobytes() for codes in whole.values()}) > 1:
-            labels = {who: _words(found, item, codes) for who, codes in whole.items()}
-            disputed.append(Disagreement(ids[item], labels))
-        elif whole:
-            gold[place] = next(iter(whole.values()))
+    known = {} if found.gold is None else found.tagged_by_id()
+    given = {}
+    for n, item in enumerate(found.item_ids.to_pylist()):
+        each = {GOLD: known[item]} if any(known.get(item, [])) else found.answers_of(n)
+        given[item] = {who: [tag for tag in tags if tag] for who, tags in each.items()
+                       if who not in models and None not in tags}  # fmt: skip
     if report.format == "doccano" and not found.is_classification:
-        # it writes documents that nobody looked at like those without a span
-        outside = found.tagset.index.get("O", -1)
-        empty = count_in_rows(gold != outside, found.offsets) == 0
-        n_last = found.n_items if empty.all() else int(np.argmin(empty[::-1]))
-        gold[found.offsets[found.n_items - n_last] :] = -1
-        if n := int(empty.sum()):
+        empty = [item for item, each in given.items() if {*chain(*each.values())} == {"O"}]
+        n_last = 0
+        for item in reversed(given):
+            if item not in empty:
+                break
+            n_last, given[item] = n_last + 1, {}
+        if empty:
             notes.append(
-                f"checked: doccano does not say who looked at the {counted(n, 'document')} without "
-                f"a span: the {n_last} at the end are not counted, the {n - n_last} others are"
+                "checked: doccano does not say who looked at the "
+                f"{counted(len(empty), 'document')} without a span: the {n_last} at the end are "
+                f"not counted, the {len(empty) - n_last} others are"
             )
-    if not (gold >= 0).any() and not disputed:
-        raise InputError("checked: nothing is labelled in it: are the items still to be checked?")
-    return found.with_gold(gold), tuple(disputed), notes
+    return {item: each for item, each in given.items() if each}, notes
+
+
+def _who_checked(names: set[str], crowd: Crowd) -> list[str]:
+    """Say whose answers count as checks, and what if they are the crowd's own."""
+    own = sorted(names & {*crowd.worker_ids.to_pylist()})
+    many = f" ({len(names)} people)" if len(names) > 1 else ""
+    found = f"checked by {_some(own or sorted(names))}{many}"
+    if own:
+        found += ", of the crowd that made the labels: the result is too good"
+    else:
+        found += ": if the labels were made from their answers, the result is too good"
+    return [found] if names else []
 
 
 def _named_by_text(found: Crowd, crowd: Crowd) -> Crowd:
@@ -553,13 +612,11 @@ def _named_by_text(found: Crowd, crowd: Crowd) -> Crowd:
     return replace(found, item_ids=pa.array([name_of[text] for text in theirs]))
 
 
-def _words(crowd: Crowd, item: int, codes: NDArray[np.int16]) -> list[str]:
+def _words(crowd: Crowd, tokens: Sequence[str], tags: Sequence[str]) -> list[str]:
     """Return an answer's labels in words."""
-    tags = [crowd.tagset.tags[code] for code in codes.tolist()]
     if crowd.is_classification:
-        return tags
-    each = zip(crowd.tokens_list[item], tags, strict=True)
-    return [f"{token}/{tag}" for token, tag in each if tag != "O"]
+        return [*tags]
+    return [f"{token}/{tag}" for token, tag in zip(tokens, tags, strict=True) if tag != "O"]
 
 
 def _with_texts(crowd: Crowd) -> Crowd:
@@ -572,24 +629,15 @@ def _with_texts(crowd: Crowd) -> Crowd:
 
 
 def _check_texts(mine: Crowd, theirs: Crowd) -> None:
-    """Raise an error for checked single labels whose texts are not those of the labels."""
-    text_of = dict(zip(mine.item_ids.to_pylist(), known_texts(mine), strict=True))
-    each = zip(theirs.item_ids.to_pylist(), known_texts(theirs), strict=True)
+    """Raise an error for checked items whose texts are not those of the labels."""
+    texts, others = (
+        known_texts(one) if one.is_classification else one.tokens_list for one in (mine, theirs)
+    )
+    text_of = dict(zip(mine.item_ids.to_pylist(), texts, strict=True))
+    each = zip(theirs.item_ids.to_pylist(), others, strict=True)
     other = [name for name, text in each if text and (text_of.get(name) or text) != text]
     if other:
         raise InputError(
             f"checked: {counted(len(other), 'item')} with another text than the labels, "
             f"{_some(other)}: has a tool given them other ids?"
-        )
-
-
-def _check_tokens(mine: Crowd, theirs: Crowd) -> None:
-    """Raise an error for checked items whose texts are not those of the labels."""
-    tokens = dict(zip(mine.item_ids.to_pylist(), mine.tokens_list, strict=True))
-    each = zip(theirs.item_ids.to_pylist(), theirs.tokens_list, strict=True)
-    other = [name for name, own in each if tokens.get(name, own) != own]
-    if other:
-        raise InputError(
-            f"checked: {counted(len(other), 'item')} with another text than the labels, "
-            f"{_some(other)}: spans have no place in it"
         )

@@ -47,11 +47,16 @@ class Estimate(NamedTuple):
     low: float
     high: float
 
+    @property
+    def shown(self) -> float:
+        """The value as it is printed: 100.0 % only where there is no mistake."""
+        return self.value if self.value > 1 - 1e-9 else min(self.value, 0.999)
+
     def __str__(self) -> str:
         """Print per cent; nothing is known where the interval is all there is."""
         if (self.low, self.high) == (0, 1):
             return "no estimate from these items"
-        return f"{100 * self.value:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
+        return f"{100 * self.shown:.1f} % ({100 * self.low:.1f} to {100 * self.high:.1f})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,16 +136,22 @@ def estimate(
         return Estimate(value, 0.0, 1.0)
     residual = linear(value)[0] / whole
     variance = (share**2) @ (residual - share @ residual) ** 2 * n / (n - 1)
-    base, n_mistakes = _expected_effect(drawn, counts, doubt, share, ratio, whole)
+    wrong = by_written * (counts.written[order] - counts.right)
+    wrong += by_true * (counts.true - counts.right)
+    base, n_mistakes = _expected_effect(drawn, counts, doubt, share, ratio, whole, wrong)
     bernoulli = value * (1 - value)
     effect = variance / bernoulli if bernoulli > 1e-6 else base
     effect = (n_mistakes * effect + PRIOR * base) / (n_mistakes + PRIOR)
-    return _share_interval(value, effect, min(n - 1, n_mistakes + PRIOR + 1), n, level, anytime)
+    found = _share_interval(value, effect, min(n - 1, n_mistakes + PRIOR + 1), n, level, anytime)
+    if value == 1:  # the mistakes seen are all, where confidences foresee more than there are
+        return found._replace(value=max(found.low, 1 - float(wrong.sum()) / whole))
+    return found
 
 
 def _expected_effect(
-    drawn: Drawn, counts: Counts, doubt: Floats, share: Floats, ratio: str, whole: float
-) -> tuple[float, float]:
+    drawn: Drawn, counts: Counts, doubt: Floats, share: Floats, ratio: str, whole: float,
+    wrong: Floats,  # [n_checked], mistakes
+) -> tuple[float, float]:  # fmt: skip
     """Return the design effect of independent mistakes, and as how many those seen count."""
     by_right, by_written, by_true = RATIOS[ratio]
     order, left = drawn.order, drawn.left()
@@ -151,8 +162,6 @@ def _expected_effect(
     first = drawn.weights / drawn.weights.sum()
     ahead = (share * left / drawn.weights.sum()) ** 2
     base = float(ahead.sum() * (where / first).sum() * by_right / whole)
-    wrong = by_written * (counts.written[order] - counts.right)
-    wrong += by_true * (counts.true - counts.right)
     seen = share * wrong / chance
     return base, float(seen.sum() ** 2 / max((seen**2).sum(), 1e-300))
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,11 +28,10 @@ from goldspan._arrays import count_in_rows, draws, keys_of
 from goldspan.aggregation.consensus import without_answers
 from goldspan.aggregation.written import read_confidences
 from goldspan.auditing.intervals import Floats
-from goldspan.crowd import Crowd, write_crowd
+from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.grid import csv_text
+from goldspan.crowd.io import write_unlabelled
 from goldspan.crowd.measures import labels_of
-from goldspan.crowd.model import item_texts, known_texts
 from goldspan.errors import InputError
 from goldspan.params import check_whole
 from goldspan.spans import Codec, Tagged, find_spans
@@ -41,10 +40,6 @@ ALIKE = 0.5
 """Share of the chances that is the same for all items."""
 PER_LABEL = 0.1
 """Mistakes that are expected per label, whatever the confidence says."""
-ENDINGS = {
-    ".jsonl": "jsonl", ".csv": "csv", ".json": "label-studio", ".parquet": "parquet",
-}  # fmt: skip
-"""Formats of files for whoever checks, by the endings of their names."""
 VERSION = 1
 
 
@@ -199,21 +194,8 @@ class AuditPlan:
         """
         if self.crowd is None:
             raise InputError("this plan was read from a file: draw it again from the labels")
-        crowd = self.crowd.select_items(np.arange(first, len(self.items)))
-        name = format or ENDINGS.get(Path(path).suffix.lower(), Path(path).suffix)
-        if name in {"jsonl", "spans"}:
-            write_text(path, [json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(crowd)])
-        elif name == "csv" and crowd.is_classification:
-            cells = [[row["item"], row.get("text", ""), ""] for row in _rows(crowd)]
-            write_text(path, [csv_text(["item", "text", "label"], cells)])
-        elif name in {"label-studio", "doccano", "prodigy", "parquet"}:
-            write_crowd(crowd, path, format=name)
-        else:
-            table = ", a .csv table" if crowd.is_classification else ""
-            raise InputError(
-                f"{path}: {name or 'this'} cannot hold items without labels: write .jsonl{table}, "
-                "or choose the format label-studio, doccano, prodigy or parquet"
-            )
+        chosen = self.crowd.select_items(np.arange(first, len(self.items)))
+        write_unlabelled(chosen, path, format)
 
     def save(self, path: str | Path) -> None:
         """Write the plan as JSON, from which a stranger can compute the certificate again."""
@@ -282,9 +264,7 @@ def draw_audit(
     >>> len(plan.items), plan.items == goldspan.draw_audit(labels, n=20).items[:10]
     (10, True)
     """
-    check_whole("n", n, 1)
-    if n < LEAST:
-        raise InputError(f"must be {LEAST} or more, not {n}", parameter="n")
+    check_whole("n", n, LEAST)
     check_whole("random_state", random_state, 0)
     found = Labelled.of(labels, **reading)
     crowd = found.crowd
@@ -301,20 +281,6 @@ def draw_audit(
         found.digest,
         blind,
     )
-
-
-def _rows(crowd: Crowd) -> Iterator[dict[str, Any]]:
-    """Yield a row per item, as `read_crowd` reads it; its `gold` is left open."""
-    groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
-    ids, texts = crowd.item_ids.to_pylist(), known_texts(crowd)
-    each = zip(ids, groups, texts, crowd.tokens_list, item_texts(crowd), strict=True)
-    for name, group, text, tokens, own in each:
-        head = {"item": name, "doc": group, "text": text}
-        row = {key: value for key, value in head.items() if value is not None}
-        row |= {"gold": None, "tokens": tokens}
-        if own.is_own and not crowd.is_classification:
-            row |= {"token_start": [start for start, _ in own.bounds], "unit": "char"}
-        yield row
 
 
 LEAST = 10

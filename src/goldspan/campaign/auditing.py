@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import takewhile
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,15 @@ import pyarrow.compute as pc
 
 from goldspan._arrays import count_in_rows
 from goldspan.aggregation import Consensus
+from goldspan.aggregation.consensus import without_answers
 from goldspan.auditing import Audit, AuditPlan, audit, draw_audit
 from goldspan.auditing.plan import LEAST
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.stopping import NEXT, Certified
-from goldspan.crowd import Crowd
+from goldspan.crowd import Crowd, write_crowd
+from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.options import ReadOptions
 from goldspan.errors import InputError
 from goldspan.money import from_micro
 
@@ -122,30 +126,17 @@ def certificate(
     if drawn is None or result is None:
         return None
     labels = labels_now(result, control)
-    covered = np.array([one in drawn["weights"] for one in labels.item_ids.to_pylist()], np.bool_)
-    opened = {*open_items(ledger, drawn)}
-    counted = {*takewhile(lambda item: item not in opened, drawn["items"])}
-    checks = [one for one in ledger.records(CHECK).values() if one["item"] in counted]
-    given: dict[str, list[list[str]]] = {}
-    for one in checks:
-        if one["labels"] is not None and one["labels"] not in given.setdefault(one["item"], []):
-            given[one["item"]].append(one["labels"])
-    truth = {item: found[0] for item, found in given.items() if len(found) == 1}
+    new = sum(one not in drawn["weights"] for one in labels.item_ids.to_pylist())
+    checks, truth, differ = _checks(ledger, drawn)
     level, notes, found = 0.95 if goal is None else goal.confidence, list[str](), None
     if len(truth) >= LEAST:
-        chances = AuditPlan(tuple(drawn["items"]), drawn["weights"], drawn["seed"], drawn["labels"])
         try:
-            part = labels.select_items(covered)
-            found = audit(part, truth, chances, level=level, anytime=True)
+            found = audit(labels, truth, _plan(drawn), level=level, anytime=True)
         except InputError as error:  # a drawn item has lost its labels
             notes.append(str(error))
-    new = int((~covered).sum())
-    if new:
-        notes.append(f"{new:,} items were labelled since the draw and are not covered: draw again")
-    differ = [item for item, labels_of_item in given.items() if len(labels_of_item) > 1]
     if differ:
         notes.append(f"checkers differ on {', '.join(differ)}")
-    is_whole = not opened and len(drawn["items"]) >= labels.n_items - new
+    is_whole = not open_items(ledger, drawn) and len(drawn["items"]) >= labels.n_items - new
     made = {
         "measure": "accuracy" if plan.is_single else "F1",
         **dict.fromkeys(("value", "low", "high")), **(found.estimate._asdict() if found else {}),
@@ -160,6 +151,40 @@ def certificate(
             for one in (drawn, *checks[-1:])]  # fmt: skip
     made["cost"] = _cost(made, plan, result) if goal and not made["certified"] else ""
     return {**made, "text": _text(made), "goal": _goal(made, goal), "design": _design(made, days)}
+
+
+def _plan(drawn: Mapping[str, Any]) -> AuditPlan:
+    return AuditPlan(tuple(drawn["items"]), drawn["weights"], drawn["seed"], drawn["labels"])
+
+
+def _checks(
+    ledger: SqlLedger, drawn: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], dict[str, list[str]], list[str]]:
+    """Return the checks that count, the labels of items that they found, items they differ on."""
+    opened = {*open_items(ledger, drawn)}
+    counted = {*takewhile(lambda item: item not in opened, drawn["items"])}
+    checks = [one for one in ledger.records(CHECK).values() if one["item"] in counted]
+    given: dict[str, list[list[str]]] = {}
+    for one in checks:
+        if one["labels"] is not None and one["labels"] not in given.setdefault(one["item"], []):
+            given[one["item"]].append(one["labels"])
+    truth = {item: found[0] for item, found in given.items() if len(found) == 1}
+    return checks, truth, [item for item, found in given.items() if len(found) > 1]
+
+
+def write_audit(folder: Path, ledger: SqlLedger, result: Consensus) -> None:
+    """Write what `goldspan audit report --anytime` computes the certificate from."""
+    if drawn := last_draw(ledger):
+        folder.mkdir()
+        result.write(folder / "labels.jsonl")
+        _plan(drawn).save(folder / "labels.audit.json")
+        bare = replace(without_answers(result.crowd), gold=None)
+        truth = attach_gold(bare, _checks(ledger, drawn)[1], ReadOptions())
+        write_crowd(truth, folder / "checked.jsonl")
+
+
+def _is_certified(found: Audit | None, goal: Certified, new: int) -> bool:
+    return found is not None and not new and found.estimate.low >= goal.target
 
 
 def _missing(found: Audit | None, goal: Certified) -> int | None:

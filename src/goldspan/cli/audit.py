@@ -52,7 +52,7 @@ def draw(
         "Format, if the ending does not show it: label-studio, doccano or prodigy."
     ),
     plan: str | None = option(_PLAN.replace("The plan", "Where to write the plan"), metavar="FILE"),
-    seed: int = option("Seed of the draw.", default=0),
+    seed: int = option("Seed of the draw.", default=0, min=0),
     overwrite: Overwrite = False,
     json: AsJson = False,
 ) -> None:
@@ -84,9 +84,10 @@ def draw(
         drawn.save(where)
     n_new, n_all = len(drawn.items) - first, len(drawn.weights)
     facts = {"output": output, "plan": where, "items": n_new, "drawn": len(drawn.items)}
+    same = ", the same as before: a larger -n goes on from them" if before and not first else ""
     lines = [
         f"{counted(n_new, 'item')} to check"
-        + (f", after the {first} of before" if first else f" of {n_all:,}"),
+        + (f", after the {first} of before" if first else f" of {n_all:,}{same}"),
         f"written: {output}",
         f"written: {where}, which the certificate needs",
         f"next: label {output} without a look at the labels, in this order, then",
@@ -110,10 +111,16 @@ def _first(drawn: AuditPlan, before: AuditPlan, where: str, labels: str) -> int:
     n = len(before.items)
     if drawn.labels != before.labels:
         why = f"{labels} has changed since the draw; `report` still takes the plan"
-    elif drawn.seed != before.seed or drawn.items[:n] != before.items[: len(drawn.items)]:
+    elif drawn.seed != before.seed:
         why = f"it is another draw, of seed {before.seed}"
+    elif drawn.items[:n] != before.items[: len(drawn.items)]:
+        why = f"it is a draw by other confidences than {labels} has"
     elif len(drawn.items) < n:
-        why = f"it has {n} items already, from which only a larger -n goes on"
+        more = len(drawn.items)
+        raise InputError(
+            f"{where} has {n} drawn items already, and -n counts them too: for {more} more, "
+            f"pass -n {n + more}"
+        )
     else:
         return n if len(drawn.items) > n else 0
     raise InputError(
@@ -126,7 +133,9 @@ def _first(drawn: AuditPlan, before: AuditPlan, where: str, labels: str) -> int:
 def report(
     reading: Reading,
     source: str = argument(_LABELS, "LABELS"),
-    checked: str = argument("The drawn items, labelled: any format that `aggregate` reads."),
+    checked: list[str] = argument(
+        "The drawn items, labelled: one or more files, parts or of several checkers.", "CHECKED"
+    ),
     plan: str | None = option(_PLAN, metavar="FILE"),
     html: str | None = option("Write a page with a picture, such as certificate.html."),
     level: float = option("Level of the intervals.", default=0.95),
@@ -159,12 +168,12 @@ def report(
       goldspan audit report better.jsonl checked.jsonl --answers crowd.tsv
     """
     where = plan or _beside(source)
-    check_outputs(html, inputs=[source, checked, where], overwrite=overwrite)
+    check_outputs(html, inputs=[source, *checked, where], overwrite=overwrite)
     check_files(html=html)
     check_ending("--html", html, ".html")
     if html:
         check_part("report")
-    check_there(source, checked, *([answers] if answers else []))
+    check_there(source, *checked, *([answers] if answers else []))
     if not Path(where).exists():
         raise InputError(
             f"{where}: there is no such plan: name that of the draw with --plan, or begin with "
@@ -175,7 +184,7 @@ def report(
     from goldspan.auditing import audit as certify
 
     with steps(2, quiet=json) as step:
-        step(f"reading {checked}")
+        step(f"reading {', '.join(checked)}")
         crowd = None if answers is None else reading.read(answers)
         refit = None if crowd is None else (lambda known: aggregate(crowd, method, gold=known))
         found = certify(

@@ -162,6 +162,9 @@ def _from_columns(crowd: Crowd, table: _Columns, name: str, options: ReadOptions
     hit, ids = check_items(crowd, known, name), crowd.item_ids.to_pylist()
     places = [at.get(key, 0) for key in ids]
     found = with_gold_labels(crowd, [known.get(key) for key in ids], options, name, places)
+    if found.gold is None or (found.gold < 0).all():
+        message = "no item of it has a label: nothing is known"
+        raise FormatError([Fault(message, file=name, kind="gold")])
     note = f"gold for {hit} of {len(ids)} items; {len(known) - hit} others in {name}"
     return with_notes(found, [note])
 
@@ -169,8 +172,8 @@ def _from_columns(crowd: Crowd, table: _Columns, name: str, options: ReadOptions
 def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
     """Attach by item id; where no id is known, by order if the tokens are the same."""
     if other.gold is None:
-        message = f"there is no gold in it: it was read as {other.import_report.format}, {other!r}"
-        raise FormatError([Fault(message, file=name, kind="gold")])
+        message = f"no item of it has gold labels (read as {other.import_report.format})"
+        raise FormatError([Fault(f"{message}: nothing is known", file=name, kind="gold")])
     if refine:
         crowd, other = with_same_tokens(crowd, other)
     if crowd.item_ids.equals(other.item_ids) and crowd.tokens.equals(other.tokens):

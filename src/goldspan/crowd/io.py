@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -13,11 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from goldspan.crowd.atomic import write_text
 from goldspan.crowd.detection import read_source
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.grid import csv_text
 from goldspan.crowd.losses import lost_in_file
-from goldspan.crowd.model import Crowd
+from goldspan.crowd.model import Crowd, item_texts, known_texts
 from goldspan.crowd.options import ReadOptions, reading_options
 from goldspan.crowd.registry import FORMATS, get_writer
 from goldspan.errors import Fault, FaultsError, InputError, UnknownNameError
@@ -42,8 +45,9 @@ def read_crowd(source: Any, **options: Any) -> Crowd:
             binary file; a DataFrame of any make, a Hugging Face `Dataset`, or a list of dicts.
         options: The fields of `ReadOptions`: format, gold, texts, encoding, columns, workers,
             labels, missing, altered, repeated, unknown, strict, offsets, tokens, cut, overlapping,
-            unlabelled, strip, rename_workers, delimiter, text_encoding, max_decompressed and
-            progress. A DataFrame is of the format "long", "span-table", "tag-columns" or "wide".
+            unlabelled, strip, rename_workers, delimiter, text_encoding, max_decompressed,
+            predicted and progress. A DataFrame is of the format "long", "span-table",
+            "tag-columns" or "wide".
 
     Returns:
         The crowd; `crowd.import_report` says what was found and decided.
@@ -123,7 +127,8 @@ def write_crowd(
         predicted: Ids of items whose gold nobody confirmed, such as labels of a method, with their
             confidence in [0, 1]. Label Studio gets them as predictions, Prodigy as ignored tasks,
             doccano with a field `predicted`, brat in a folder of their own; other formats have no
-            place for it. Read back, they are neither answers nor gold.
+            place for it. Read back, they are neither answers nor gold, unless `read_crowd` is told
+            `predicted=True`.
         soft: Confidences and probabilities of the gold, for formats that have a place for them;
             those of a `Consensus` by default.
         reading: How to read `crowd` if it is not one yet, as for `read_crowd`; its format is
@@ -172,6 +177,45 @@ def _confirmed(crowd: Crowd, predicted: Mapping[str, float] | None) -> Crowd:
     gold = crowd.gold.copy()
     gold[np.repeat(is_predicted, np.diff(crowd.offsets))] = -1
     return crowd.with_gold(gold if (gold >= 0).any() else None)
+
+
+def write_unlabelled(
+    crowd: Crowd,
+    path: str | Path,
+    format: str | None = None,  # noqa: A002 - the word users know
+    *,
+    raw_csv: bool = False,
+) -> None:
+    """Write items without labels and answers, for somebody to label: see `AuditPlan.write`."""
+    ending = Path(path).suffix.lower()
+    name = format or {".json": "label-studio"}.get(ending, ending.removeprefix("."))
+    if name in {"jsonl", "spans"}:
+        write_text(path, [json.dumps(row, ensure_ascii=False) + "\n" for row in _rows(crowd)])
+    elif name == "csv" and crowd.is_classification:
+        cells = [[row["item"], row.get("text", ""), ""] for row in _rows(crowd)]
+        write_text(path, [csv_text(["item", "text", "label"], cells, raw=raw_csv)])
+    elif name in {"label-studio", "doccano", "prodigy", "parquet"}:
+        write_crowd(crowd, path, format=name)
+    else:
+        table = ", a .csv table" if crowd.is_classification else ""
+        raise InputError(
+            f"{path}: {name or 'this'} cannot hold items without labels: write .jsonl{table}, "
+            "or choose the format label-studio, doccano, prodigy or parquet"
+        )
+
+
+def _rows(crowd: Crowd) -> Iterator[dict[str, Any]]:
+    """Yield a row per item, as `read_crowd` reads it; its `gold` is left open."""
+    groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
+    ids, texts = crowd.item_ids.to_pylist(), known_texts(crowd)
+    each = zip(ids, groups, texts, crowd.tokens_list, item_texts(crowd), strict=True)
+    for name, group, text, tokens, own in each:
+        head = {"item": name, "doc": group, "text": text}
+        row = {key: value for key, value in head.items() if value is not None}
+        row |= {"gold": None, "tokens": tokens}
+        if own.is_own and not crowd.is_classification:
+            row |= {"token_start": [start for start, _ in own.bounds], "unit": "char"}
+        yield row
 
 
 def write_to_stdout(

@@ -551,15 +551,15 @@ def _side(data: Any, argument: str, reading: Mapping[str, Any]) -> Any:
         crowd = to_crowd(_table_of(data), argument, **reading)
     if crowd.gold is None:
         raise InputError(
-            f"{argument}: there are no known labels in it, it was read as {crowd!r}: pass its "
-            "Consensus, a crowd with gold, or a table without a worker column"
+            f"{argument}: there are no known labels in it (it was read as "
+            f"{crowd.import_report.format}): answers are to be aggregated first"
         )
     return crowd
 
 
 def labels_of(data: Any, argument: str, **reading: Any) -> Crowd:
     """Return what `score` takes, but for lists of tags, as a crowd with gold."""
-    side = _side(data, argument, reading)
+    side = _side(data, argument, {**reading, "predicted": True})
     if not isinstance(side, Crowd):
         raise InputError(f"{argument}: lists of tags have no item ids: pass a Crowd or a file")
     return side

@@ -217,6 +217,7 @@ class ReadOptions:
         "--max-decompressed",
         metavar="SIZE",
     )
+    predicted: bool = _option("Read what goldspan wrote as predicted as gold.", default=False)
     progress: Callable[[int, int], Any] | None = _option(
         "Called with (done, total) by readers that may take long."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from goldspan._arrays import count_in_rows, rows_of
 from goldspan.aggregation import Consensus, aggregate
 from goldspan.aggregation.base import has_words
+from goldspan.aggregation.consensus import without_answers
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Answers, Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.grid import csv_text
+from goldspan.crowd.io import write_unlabelled
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import check_whole
 from goldspan.spans import find_spans
@@ -172,15 +174,12 @@ class GoldQuestions:
 
     def questions(self) -> Crowd:
         """Return the items with their gold, without answers."""
-        chosen = self.crowd.select_items(self.item)
-        return Crowd(
-            chosen.item_ids, chosen.tokens, pa.array([], pa.string()), chosen.tagset,
-            chosen.answers.take(np.zeros(0, np.intp)), groups=chosen.groups, gold=chosen.gold,
-            texts=chosen.texts, token_start=chosen.token_start, attributes=chosen.attributes,
-        )  # fmt: skip
+        return without_answers(self.crowd.select_items(self.item))
 
     def write(self, path: str | Path, *, raw_csv: bool = False) -> list[str]:
         """Write the questions with their gold, to be read with `gold=`.
+
+        Items to have checked are written without, as by `AuditPlan.write`.
 
         Args:
             path: Single labels go into a table item, label, reason (.csv), tagged tokens into a
@@ -194,6 +193,10 @@ class GoldQuestions:
         Raises:
             InputError: The path cannot be written, or the format does not suit.
         """
+        if self.stratum[:1] == (TO_CHECK,):
+            nothing = replace(self.questions(), gold=None, attributes=None)
+            write_unlabelled(nothing, path, raw_csv=raw_csv)
+            return []
         single = self.crowd.is_classification
         if single != (Path(path).suffix == ".csv"):
             rule = "single labels as .csv" if single else "tagged tokens as .tsv or .jsonl"
@@ -201,8 +204,7 @@ class GoldQuestions:
         if not single:
             return write_crowd(self.questions(), path)
         # The stratum of a single label is its gold.
-        labels = ["" if one == TO_CHECK else one for one in self.stratum]
-        rows = zip(self.item_ids, labels, self.reasons(), strict=True)
+        rows = zip(self.item_ids, self.stratum, self.reasons(), strict=True)
         write_text(path, [csv_text(["item", "label", "reason"], rows, raw=raw_csv)])
         return []
 

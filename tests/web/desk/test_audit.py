@@ -8,6 +8,7 @@ from zipfile import ZipFile
 
 import pytest
 
+import goldspan
 from goldspan.campaign import CampaignRecord
 from goldspan.campaign.auditing import CHECK, DRAW, last_draw
 from goldspan.money import from_micro
@@ -112,6 +113,12 @@ def test_checks_are_in_the_log_and_nowhere_among_answers(audited, tmp_path):
     assert found["design"] in card
     assert record["certificate"] == found
     assert found["text"] in render(CampaignRecord.of(audited.ledger, audited.engine.live.result))
+    ZipFile(BytesIO(audited.desk.export("audit.zip").content)).extractall(tmp_path)
+    again = goldspan.audit(
+        tmp_path / "labels.jsonl", tmp_path / "checked.jsonl", tmp_path / "labels.audit.json",
+        anytime=True,
+    ).estimate  # fmt: skip
+    assert again == pytest.approx([found[end] for end in ("value", "low", "high")], abs=1e-4)
     copy = empty_database(tmp_path / "copy.sqlite")
     replay(audited.ledger.events(), copy)
     with SqlLedger(copy) as again:

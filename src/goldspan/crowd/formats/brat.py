@@ -306,8 +306,10 @@ class _Reader:
         folder = place.parent.name or stem(self.crowd.builder.source.rstrip("/"))
         record = Record({}, file.name, worker=folder)
         if folder == _PREDICTED:
-            self.crowd.leave_unread("predictions", record.at(item=document.name))
-            return
+            if not self.crowd.options.predicted:
+                self.crowd.leave_unread("predictions", record.at(item=document.name))
+                return
+            record = record.at(worker=GOLD)
         spans: dict[int, list[CharSpan]] = {number: [] for number in document.items}
         listed = list(text_bound(record, file, self.crowd.faults, self.not_used))
         for one, span in self._in_place(document, listed):

@@ -146,15 +146,15 @@ def _read_record(crowd: SpanCrowd, record: Record, counts: Counter[str], *, sing
     found = record.find(*keys_of(options, "label", *_LABEL))
     if found is None:
         return
-    if predicted:
-        crowd.leave_unread("predictions", record)
+    known = crowd.predicted(item, record, record.find(PREDICTED)) if predicted else record
+    if known is None:
         return
     if named is None and worker == _NOBODY and not found:
         counts[_NOBODY] += 1
         return
     counts[_EVERYBODY] += named is None and worker == _EVERYBODY
     counts["empty"] += found == []
-    _read_labels(crowd, item, record, found, single=single)
+    _read_labels(crowd, item, known, found, single=single)
 
 
 def _read_labels(

@@ -282,7 +282,9 @@ class _Reader:
         for one in record.items("predictions") or []:
             version = str(one.get("model_version") or UNNAMED) if isinstance(one, dict) else ""
             if version.split(" ")[0] == PREDICTED_BY:
-                self.crowd.leave_unread(_kind("prediction"), record)
+                known = self.crowd.predicted(item, record, one.get("score"))
+                if known and (labels := self._labels(item, known.inner(one, ""), elsewhere)):
+                    self.crowd.set_gold(item, known, labels)
                 continue
             seen[version] += 1
             worker = f"{MODEL}{version}" + (f":{seen[version]}" if seen[version] > 1 else "")

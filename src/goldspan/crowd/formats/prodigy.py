@@ -100,9 +100,12 @@ def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
     keys = keys_of(options, "worker", "_annotator_id", "_session_id")
     record = record.at(worker=record.name(*keys) or stem(record.file))
     if is_prediction(record.worker, record.value):
-        crowd.leave_unread("predictions", record)
-        return
-    _count_unread(crowd, record)
+        known = crowd.predicted(item, record, record.find(PREDICTED))
+        if known is None:
+            return
+        record, answer = known, "accept"
+    else:
+        _count_unread(crowd, record)
     if answer not in {None, *_ANSWERS}:
         raise record.error(str(UnknownNameError("answer", answer, _ANSWERS)))
     if answer not in {None, "accept"}:

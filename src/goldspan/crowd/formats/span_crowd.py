@@ -223,6 +223,15 @@ class SpanCrowd:
             [f"{where}, worker {record.worker}" if record.worker else where] * n
         )
 
+    def predicted(self, item: Item, record: Record, confidence: object) -> Record | None:
+        """Return a record of what goldspan predicted as gold, or count that it is not read."""
+        if not self.options.predicted:
+            self.leave_unread("predictions", record)
+            return None
+        if confidence is not None:
+            item.attributes["confidence"] = confidence
+        return record.at(worker=GOLD)
+
     def leave_out(self, record: Record, message: str, reason: str, token: int = -1) -> None:
         """List a label that is not placed, and count it unless it is gold."""
         self.builder.warnings.append(record.fault(message[:MAX_MESSAGE], reason, token))

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from goldspan.aggregation import Consensus
 from goldspan.campaign import CampaignRecord
+from goldspan.campaign.auditing import CHECK, write_audit
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.results import ReportData, bill_of
 from goldspan.campaign.suggestions import SUGGESTED, listed
@@ -195,8 +196,9 @@ class Downloads:
             found.pop("report.html")
         if not plan.is_paid:
             found.pop("bill.csv")
-        if not self._ledger.count(SUGGESTED):
-            found.pop("suggestions.jsonl")
+        for kind, name in ((SUGGESTED, "suggestions.jsonl"), (CHECK, "audit.zip")):
+            if not self._ledger.count(kind):
+                found.pop(name)
         return found
 
     def _result(self, shown: Shown) -> Consensus:
@@ -257,6 +259,10 @@ class Downloads:
             rows = [{**row, "worker": self._names(row["worker"])} for row in rows]
         write_text(path, [json.dumps(row, ensure_ascii=False) + "\n" for row in rows])
 
+    def write_audited(self, path: Path, shown: Shown) -> None:
+        """Write what the certificate was computed from."""
+        write_audit(path, self._ledger, self._result(shown))
+
     def write_report(self, path: Path, shown: Shown) -> None:
         """Write the report."""
         assert self.report is not None  # or it is not in the list
@@ -309,6 +315,11 @@ _ALWAYS: dict[str, tuple[str, str, Make]] = {
         "answers for which labels were suggested, shown or not, and what was changed",
         TEXT,
         Downloads.write_suggestions,
+    ),
+    "audit.zip": (
+        "what `goldspan audit report labels.jsonl checked.jsonl --anytime` certifies again",
+        ZIP,
+        Downloads.write_audited,
     ),
     "record.json": ("the campaign in plain values", JSON, Downloads.write_record),
     "report.html": ("the report", "text/html; charset=utf-8", Downloads.write_report),
