@@ -204,8 +204,10 @@ def _estimate(
     labels: Labelled, drawn: Drawn, right: Floats, true: Floats, *, anytime: bool = False
 ) -> tuple[float, float, float]:
     order = drawn.order
-    expected = labels.expected
-    counts = Counts(labels.written, expected, labels.expected_true, right[order], true[order])
+    expected = labels.written * labels.share_right
+    counts = Counts(
+        labels.written, expected, expected + labels.doubt / 2, right[order], true[order]
+    )
     return estimate(drawn, counts, labels.doubt, anytime=anytime)
 
 

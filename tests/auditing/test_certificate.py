@@ -185,7 +185,7 @@ def test_several_files_are_parts_or_checkers(tmp_path, single):
     files[1].write_bytes(lines(rows[15:]))
     (found,) = goldspan.audit(labels, files, plan).disagreements
     assert found.item == plan.items[16]
-    assert found.labels.keys() == {f"{name}: gold" for name in files}
+    assert found.labels.keys() == {*map(str, files)}
 
 
 def test_answers_that_count_as_checks_are_told_with_who_gave_them():
@@ -193,9 +193,9 @@ def test_answers_that_count_as_checks_are_told_with_who_gave_them():
     plan = goldspan.draw_audit(rows, 30)
     told = [{"task": i, "worker": who, "label": truth[i]} for i in plan.items for who in "ab"]
     found = goldspan.audit(rows, told, plan)
-    assert "checked by 'a', 'b' (2 people): if the labels were made from" in str(found)
+    assert "checked by 'a', 'b' (2 people): if their answers made the labels, the" in str(found)
     found = goldspan.audit(goldspan.aggregate(told, "mv-token"), told)
-    assert "checked by 'a', 'b' (2 people), of the crowd that made the labels" in str(found)
+    assert "checked by 'a', 'b' (2 people): their answers made the labels, and the" in str(found)
 
 
 def test_types_with_few_labels_are_named_with_how_many(case):

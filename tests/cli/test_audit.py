@@ -66,7 +66,7 @@ def test_a_plan_goes_on_only_with_its_own_labels_seed_and_more_items(run, tmp_pa
     assert run("draw", "gold.jsonl", "-n", 30, "-o", "a.jsonl")[0] == 0
     plan = (tmp_path / "gold.audit.json").read_bytes()
     for words, why in (
-        (("-n", 20), "-n counts them too: for 20 more, pass -n 50"),
+        (("-n", 20), "-n counts its 30 items too (for 20 more pass -n 50)"),
         (("-n", 40, "--seed", 1), "it is another draw, of seed 0"),
     ):
         code, _, err = run("draw", "gold.jsonl", *words, "-o", "b.jsonl")

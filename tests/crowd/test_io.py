@@ -80,7 +80,7 @@ def test_a_named_format_is_used_whatever_the_content_looks_like():
 
 def test_text_that_looks_like_nothing_is_refused_with_all_formats():
     message = refusal(
-        b"just a few words\nand others\n", "<bytes>: the format is not recognised: pass format="
+        b"just a few words\nand others\n", "<bytes>: the format is not recognised: name one of "
     )
     assert all(name in message for name in formats())
 

@@ -427,7 +427,8 @@ def _sample(
     place = {name: n for n, name in enumerate(ids)}
     own, theirs = _placed(labels.crowd) | made, _placed(truth)
     of_made = (label[2] for found in made.values() for label in found)
-    names = [*dict.fromkeys([*_types(labels.crowd, truth), *of_made])]
+    both = (placed_labels(crowd)[2] for crowd in (labels.crowd, truth))
+    names = [*dict.fromkeys(chain(*both, of_made))]
     column = {name: n for n, name in enumerate(names)}
     written = np.zeros((len(ids), len(names)))
     counts = count_labels(labels.crowd)
@@ -471,11 +472,6 @@ def _made_without(
     return found
 
 
-def _types(*crowds: Crowd) -> list[str]:
-    """Return the types of spans, or the labels, of all crowds; those of the first come first."""
-    return [*dict.fromkeys(name for crowd in crowds for name in placed_labels(crowd)[2])]
-
-
 Placed = dict[str, set[tuple[int, int, str]]]
 
 
@@ -498,24 +494,20 @@ def _truth(
     mine: Crowd, labels: Any, checked: Any, reading: Mapping[str, Any]
 ) -> tuple[Crowd, dict[str, list[str]], tuple[Disagreement, ...], list[str]]:
     """Return labels in tokens that suit the truth, this by item, what checkers differ on, notes."""
-    every = checked if isinstance(checked, list | tuple) and checked else [checked]
-    if not all(isinstance(one, str | Path) for one in every):  # rows of a table are one source
-        every = [checked]
-    if any(one is labels or (isinstance(labels, str | Path) and one == labels) for one in every):
-        raise InputError("checked: these are the labels themselves, and not what a person found")
+    every = _sources(labels, checked)
     given, notes, people = dict[str, dict[str, list[str]]](), list[str](), set[str]()
     if isinstance(checked, Mapping):
         each = {str(item): [one] if isinstance(one, str) else one for item, one in checked.items()}
         given = {item: {GOLD: [*one]} for item, one in each.items() if one and None not in one}
-        every = []
-    mine, crowds = _aligned(mine, [_read(one, mine, reading) for one in every])
+    mine, crowds = _aligned(mine, every, reading)
     for name, found in zip(every, crowds, strict=True):
         answers, more = _answers(found)
         notes += more
         for item, by in answers.items():
             people |= by.keys() - {GOLD}
-            named = {f"{name}: {who}": tags for who, tags in by.items()} if every[1:] else by
-            given.setdefault(item, {}).update(named)
+            for who, tags in by.items():
+                own = f"{name}: {who}".removesuffix(f": {GOLD}") if every[1:] else who
+                given.setdefault(item, {})[own] = tags
     tokens = dict(zip(mine.item_ids.to_pylist(), mine.tokens_list, strict=True))
     agreed, disputed = {}, []
     for item, by in given.items():
@@ -530,31 +522,38 @@ def _truth(
     return mine, agreed, tuple(disputed), notes + _who_checked(people, mine)
 
 
-def _aligned(mine: Crowd, crowds: list[Crowd]) -> tuple[Crowd, list[Crowd]]:
+def _aligned(
+    mine: Crowd, every: list[Any], reading: Mapping[str, Any]
+) -> tuple[Crowd, list[Crowd]]:
     """Return the labels and what was checked in the same tokens and encoding."""
-    if not mine.is_classification:
-        for found in crowds:
+    crowds = list[Crowd]()
+    for one in every:
+        is_read = not isinstance(one, Crowd) and not hasattr(type(one), "as_gold")
+        found = _named_by_text(to_crowd(one, "checked", **(reading if is_read else {})), mine)
+        if found.is_classification != mine.is_classification:
+            raise InputError("checked: single labels and spans cannot be compared")
+        if not mine.is_classification:
+            if found.tagset.encoding != mine.tagset.encoding:
+                found = convert_crowd(found, mine.tagset.encoding)
             mine = with_same_tokens(_with_texts(mine), _with_texts(found))[0]
-        code = mine.tagset.encoding
+        crowds.append(found)
+    if not mine.is_classification:
         crowds = [with_same_tokens(mine, _with_texts(found))[1] for found in crowds]
-        crowds = [
-            one if one.tagset.encoding == code else convert_crowd(one, code) for one in crowds
-        ]
     for found in crowds:
         _check_texts(mine, found)
     return mine, crowds
 
 
-def _read(checked: Any, crowd: Crowd, reading: Mapping[str, Any]) -> Crowd:
-    """Read checked items."""
-    is_read = not isinstance(checked, Crowd) and not hasattr(type(checked), "as_gold")
-    found = to_crowd(checked, "checked", **(reading if is_read else {}))
-    if found.is_classification != crowd.is_classification:
-        raise InputError("checked: single labels and spans cannot be compared")
-    return _named_by_text(found, crowd)
+def _sources(labels: Any, checked: Any) -> list[Any]:
+    """Return what is to be read: several paths or one source, none of a mapping."""
+    several = isinstance(checked, list | tuple) and all(isinstance(c, str | Path) for c in checked)
+    every = [] if isinstance(checked, Mapping) else [*checked] if several else [checked]
+    if any(one is labels or (isinstance(labels, str | Path) and one == labels) for one in every):
+        raise InputError("checked: these are the labels themselves, and not what a person found")
+    return every
 
 
-def _answers(found: Crowd) -> tuple[dict[str, dict[str, list[str]]], list[str]]:
+def _answers(found: Crowd) -> tuple[dict[str, dict[str, list[Any]]], list[str]]:
     """Return what is known, or who found what, of items that are labelled throughout; notes."""
     report = found.import_report
     said = len(report.notes) + (len(report.reasons) if report.faults else 0)  # faults say more
@@ -567,10 +566,10 @@ def _answers(found: Crowd) -> tuple[dict[str, dict[str, list[str]]], list[str]]:
     given = {}
     for n, item in enumerate(found.item_ids.to_pylist()):
         each = {GOLD: known[item]} if any(known.get(item, [])) else found.answers_of(n)
-        given[item] = {who: [tag for tag in tags if tag] for who, tags in each.items()
-                       if who not in models and None not in tags}  # fmt: skip
+        named = {who: tags for who, tags in each.items() if who not in models}
+        given[item] = {who: tags for who, tags in named.items() if None not in tags}
     if report.format == "doccano" and not found.is_classification:
-        empty = [item for item, each in given.items() if {*chain(*each.values())} == {"O"}]
+        empty = {item for item, each in given.items() if {*chain(*each.values())} == {"O"}}
         n_last = 0
         for item in reversed(given):
             if item not in empty:
@@ -589,12 +588,9 @@ def _who_checked(names: set[str], crowd: Crowd) -> list[str]:
     """Say whose answers count as checks, and what if they are the crowd's own."""
     own = sorted(names & {*crowd.worker_ids.to_pylist()})
     many = f" ({len(names)} people)" if len(names) > 1 else ""
-    found = f"checked by {_some(own or sorted(names))}{many}"
-    if own:
-        found += ", of the crowd that made the labels: the result is too good"
-    else:
-        found += ": if the labels were made from their answers, the result is too good"
-    return [found] if names else []
+    what = "their answers made the labels, and" if own else "if their answers made the labels,"
+    note = f"checked by {_some(own or sorted(names))}{many}: {what} the result is too good"
+    return [note] if names else []
 
 
 def _named_by_text(found: Crowd, crowd: Crowd) -> Crowd:

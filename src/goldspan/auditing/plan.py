@@ -96,20 +96,6 @@ class Labelled:
             return self.confidence
         return np.asarray(np.exp(-self.doubt / (self.written + 1)))
 
-    @property
-    def expected(self) -> Floats:
-        """Labels per item that are expected to be right."""
-        return self.written * self.share_right
-
-    @property
-    def expected_true(self) -> Floats:
-        """True labels per item that are expected: half of the mistakes are missed ones."""
-        return (
-            np.ones(len(self.written))
-            if self.crowd.is_classification
-            else self.expected + self.doubt / 2
-        )
-
     @cached_property
     def weights(self) -> Floats:
         """To which the chances of the draw are proportional, float64 [n_items]."""

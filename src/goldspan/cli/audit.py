@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from goldspan.auditing import AuditPlan
 
 audit = Commands()
-_LABELS = "The labels: what `goldspan aggregate` wrote, or any file with gold."
+_LABELS = "The labels: what `goldspan aggregate` wrote, in any format, or a file with gold."
 _PLAN = "The plan of the draw; by default beside the labels, such as gold.audit.json."
 
 
@@ -91,7 +91,8 @@ def draw(
         f"written: {output}",
         f"written: {where}, which the certificate needs",
         f"next: label {output} without a look at the labels, in this order, then",
-        f"  goldspan audit report {source} CHECKED" + (f" --plan {plan}" if plan else ""),
+        f"  goldspan audit report {source}{' CHECKED-BEFORE' if first else ''} CHECKED"
+        + (f" --plan {plan}" if plan else ""),
     ]
     print_result(facts | {"first": first, "seed": seed}, lines, as_json=json)
 
@@ -108,21 +109,17 @@ def _beside(labels: str) -> str:
 
 def _first(drawn: AuditPlan, before: AuditPlan, where: str, labels: str) -> int:
     """Return how many items of a list were drawn before; the longer list must go on from it."""
-    n = len(before.items)
+    n, more = len(before.items), len(drawn.items)
     if drawn.labels != before.labels:
         why = f"{labels} has changed since the draw; `report` still takes the plan"
     elif drawn.seed != before.seed:
         why = f"it is another draw, of seed {before.seed}"
-    elif drawn.items[:n] != before.items[: len(drawn.items)]:
+    elif drawn.items[:n] != before.items[:more]:
         why = f"it is a draw by other confidences than {labels} has"
-    elif len(drawn.items) < n:
-        more = len(drawn.items)
-        raise InputError(
-            f"{where} has {n} drawn items already, and -n counts them too: for {more} more, "
-            f"pass -n {n + more}"
-        )
+    elif more < n:
+        why = f"-n counts its {n} items too (for {more} more pass -n {n + more})"
     else:
-        return n if len(drawn.items) > n else 0
+        return n if more > n else 0
     raise InputError(
         f"{where} exists already, and {why}: name another --plan, or replace it with --overwrite"
     )

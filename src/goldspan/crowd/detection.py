@@ -92,8 +92,8 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
             "answers; others read one of its files"
         )
         raise FormatError([Fault(message, file=source.name, kind="format")])
-    message = f"the format is not recognised: pass format=… ({', '.join(formats())})"
-    raise FormatError([Fault(message, file=source.name, kind="format")])
+    message = f"the format is not recognised: name one of {', '.join(formats())}"
+    raise FormatError([Fault(message, file=source.name, kind="format")], hint="format")
 
 
 def _of_plugin(source: Source) -> str | None:

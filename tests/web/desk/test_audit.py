@@ -55,7 +55,8 @@ def test_what_is_served_is_the_text_alone(audited):
     served = Served(service=audited)
     rita = reviewer(served)
     told = rita.post("audit/next", json={})
-    assert rita.get(f"{served.settings.public_url}/desk/audit/check").status_code == 200
+    page = rita.get(f"{served.settings.public_url}/desk/audit/check")
+    assert 'href="/desk/audit">‹ Back to the audit' in page.text
     assert told.json()["task"].keys() == SEEN
     item = last_draw(audited.ledger)["items"][0]
     assert told.json()["task"]["text"] == audited.desk.tasks.text(item)

@@ -316,11 +316,7 @@ _ALWAYS: dict[str, tuple[str, str, Make]] = {
         TEXT,
         Downloads.write_suggestions,
     ),
-    "audit.zip": (
-        "what `goldspan audit report labels.jsonl checked.jsonl --anytime` certifies again",
-        ZIP,
-        Downloads.write_audited,
-    ),
+    "audit.zip": ("what the certificate is computed from", ZIP, Downloads.write_audited),
     "record.json": ("the campaign in plain values", JSON, Downloads.write_record),
     "report.html": ("the report", "text/html; charset=utf-8", Downloads.write_report),
 }
