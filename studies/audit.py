@@ -205,9 +205,10 @@ def _estimate(
 ) -> tuple[float, float, float]:
     order = drawn.order
     expected = labels.written * labels.share_right
-    counts = Counts(
-        labels.written, expected, expected + labels.doubt / 2, right[order], true[order]
-    )
+    found = expected + labels.doubt / 2
+    if labels.crowd.is_classification:
+        found = np.ones(len(expected))
+    counts = Counts(labels.written, expected, found, right[order], true[order])
     return estimate(drawn, counts, labels.doubt, anytime=anytime)
 
 

@@ -427,8 +427,8 @@ def _sample(
     place = {name: n for n, name in enumerate(ids)}
     own, theirs = _placed(labels.crowd) | made, _placed(truth)
     of_made = (label[2] for found in made.values() for label in found)
-    both = (placed_labels(crowd)[2] for crowd in (labels.crowd, truth))
-    names = [*dict.fromkeys(chain(*both, of_made))]
+    kinds = (placed_labels(crowd)[2] for crowd in (labels.crowd, truth))
+    names = [*dict.fromkeys(chain(*kinds, of_made))]
     column = {name: n for n, name in enumerate(names)}
     written = np.zeros((len(ids), len(names)))
     counts = count_labels(labels.crowd)
@@ -558,8 +558,7 @@ def _answers(found: Crowd) -> tuple[dict[str, dict[str, list[Any]]], list[str]]:
     report = found.import_report
     said = len(report.notes) + (len(report.reasons) if report.faults else 0)  # faults say more
     notes = [f"checked: {remark}" for remark in report.remarks[said:]]
-    facts = found.worker_facts
-    models = {who for who in facts if facts[who].get("kind") == "prediction"}
+    models = {who for who, one in found.worker_facts.items() if one.get("kind") == "prediction"}
     if models & {*found.worker_ids.to_pylist()}:
         notes.append("checked: predictions of models are not checks, and not counted")
     known = {} if found.gold is None else found.tagged_by_id()
