@@ -186,7 +186,7 @@ def test_all_faults_of_an_input_stay_in_the_error():
 
 def test_a_truth_without_known_labels_is_refused_by_name():
     with pytest.raises(
-        InputError, match=r"^truth: there are no known labels in it, it was read as"
+        InputError, match=r"^truth: there are no known labels in it .it was read as"
     ):
         goldspan.score(CSV, goldspan.aggregate(CSV, "mv-token"))
     with pytest.raises(InputError, match=r"^predicted: there are no known labels"):

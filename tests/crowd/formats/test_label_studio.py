@@ -242,9 +242,9 @@ def test_what_is_not_read_is_counted_in_the_notes():
     crowd = read(found)
     assert crowd.worker_ids.to_pylist() == ["1"]
     assert crowd.import_report.notes == (
+        "3 predictions are not read (item 1)",
         "3 predictions that cannot be read are not read (item 1)",
         "1 results of kind 'choices' are not read (item 1, worker 1)",
-        "3 results of kind 'prediction' are not read (item 1)",
         "1 results of kind 'relation' are not read (item 1, worker 1)",
     )
 
