@@ -18,14 +18,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from types import FunctionType
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
 from numba.core import caching, event
 from numba.core.dispatcher import Dispatcher
-from numba.core.extending import _Intrinsic
 from numba.core.registry import CPUDispatcher
 from numba.misc.appdirs import AppDirs
 
@@ -173,22 +171,14 @@ def _stamp(file: str, names: Mapping[str, Any]) -> str:
     if file not in _stamps:
         found = hashlib.sha256(Path(file).read_bytes() + Path(__file__).read_bytes())
         for name, value in sorted(names.items(), key=lambda pair: pair[0]):
-            called = _called(value)
-            if called and called.__code__.co_filename != file:
-                found.update(_stamp(called.__code__.co_filename, called.__globals__).encode())
+            if isinstance(value, Dispatcher):
+                called = value.py_func
+                if called.__code__.co_filename != file:
+                    found.update(_stamp(called.__code__.co_filename, called.__globals__).encode())
             elif isinstance(value, bool | int | float) and not name.startswith("__"):
                 found.update(f"{name}={value!r};".encode())
         _stamps[file] = found.hexdigest()
     return _stamps[file]
-
-
-def _called(value: Any) -> FunctionType | None:
-    """Return the function behind what kernels can call: another kernel, or an intrinsic."""
-    if isinstance(value, Dispatcher):
-        return cast("FunctionType", value.py_func)
-    if isinstance(value, _Intrinsic):
-        return cast("FunctionType", value._defn)  # noqa: SLF001
-    return None
 
 
 @cache

@@ -9,6 +9,8 @@ import numba
 import numpy as np
 import pytest
 
+from goldspan._kernel import _options, _stamp, kernel
+from goldspan.aggregation.kernels import weighted_quantiles
 from goldspan.chains import forward_backward
 from goldspan.chains.decoding import n_best_paths
 
@@ -130,3 +132,23 @@ def test_a_kernel_for_kernels_alone_says_so_to_python_before_and_after_it_is_com
     assert inner("push")(np.zeros(2), np.ones((2, 2)), np.empty(2), np.empty(2)) is None
     with pytest.raises(TypeError, match="log_sum is compiled for kernels alone"):
         forward_backward.log_sum(np.zeros(2))
+
+
+def test_kernels_that_make_arrays_count_references_and_others_do_not():
+    def makes(function):
+        return _options(function)["_nrt"]
+
+    assert makes(lambda x: np.argsort(x))  # noqa: PLW0108 - the name is what counts
+    assert makes(lambda x: x.copy())
+    assert makes(lambda n: np.zeros(n))  # noqa: PLW0108
+    assert not makes(lambda x: np.log(max(x[0], 1.0)) * x.shape[0])
+    out = np.zeros(1)
+    weighted_quantiles(np.array([3.0, 1.0, 2.0]), np.ones(3), np.array([0, 3]), 0.5, out)
+    assert out == 2
+
+
+def test_a_named_cache_folder_has_the_same_stamp(tmp_path, monkeypatch):
+    monkeypatch.setattr("numba.core.config.CACHE_DIR", str(tmp_path))
+    one = kernel(lambda table: table[0])
+    assert one._cache._impl.locator.get_source_stamp() == _stamp(__file__, globals())
+    assert len(_stamp(__file__, globals())) == 64

@@ -16,17 +16,6 @@ from __future__ import annotations
 import numpy as np
 
 from goldspan._kernel import inlined, inner, kernel
-from goldspan.chains.vectors import (
-    SIZE,
-    larger8,
-    largest8,
-    load8,
-    load8_apart,
-    smallest8,
-    spread8,
-    store8,
-    store8_apart,
-)
 
 # --------------------------------------------------------------------------------------------------
 # One item, scaled at every token.
@@ -296,11 +285,7 @@ def gather(first, length, bounds, row, gold, unary, table, evidence):
                     evidence[t, j] = 0.0
         scale = 1.0 / most
         product *= most
-        done = 0
-        for j in range(0, n_labels - SIZE + 1, SIZE):
-            store8(evidence, (t, j), load8(evidence, (t, j)) * scale)
-            done = j + SIZE
-        for j in range(done, n_labels):
+        for j in range(n_labels):
             evidence[t, j] *= scale
         if product < 1e-200:
             log_scale += np.log(product)
@@ -311,31 +296,20 @@ def gather(first, length, bounds, row, gold, unary, table, evidence):
 @inlined
 def _multiply(t, begin, stop, row, table, evidence):
     """Write the product of some rows of a table, those from begin to stop, into evidence[t]."""
-    n_labels = table.shape[1]
-    done = 0
-    for j in range(0, n_labels - SIZE + 1, SIZE):
-        own = spread8(1.0)
-        for entry in range(begin, stop):
-            own = own * load8(table, (row[entry], j))
-        store8(evidence, (t, j), own)
-        done = j + SIZE
-    for j in range(done, n_labels):
-        evidence[t, j] = 1.0
-        for entry in range(begin, stop):
-            evidence[t, j] *= table[row[entry], j]
+    here = evidence[t]
+    for j in range(len(here)):
+        here[j] = 1.0
+    for entry in range(begin, stop):
+        own = table[row[entry]]
+        for j in range(len(here)):
+            here[j] *= own[j]
 
 
 @inlined
 def _range(values, t):
     """Return the largest and the smallest number of a row."""
-    n_labels = values.shape[1]
     most = least = values[t, 0]
-    done = 0
-    for j in range(0, n_labels - SIZE + 1, SIZE):
-        own = load8(values, (t, j))
-        most, least = max(most, largest8(own)), min(least, smallest8(own))
-        done = j + SIZE
-    for j in range(done, n_labels):
+    for j in range(1, values.shape[1]):
         most, least = max(most, values[t, j]), min(least, values[t, j])
     return most, least
 
@@ -438,7 +412,7 @@ def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_st
     # room float64 [ROOM, J, LANES], used up; log_z float64 [LANES], ln Z is added
     # lane_steps float64 [J, J, LANES]
     n_labels = len(start)
-    total, product = np.empty(LANES), np.empty(LANES)
+    total, last, product = np.empty(LANES), np.empty(LANES), np.empty(LANES)
     longest = 0
     for w in range(LANES):
         product[w] = 1.0
@@ -459,12 +433,12 @@ def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_st
             if not 1e-40 <= product[w] <= 1e40:
                 log_z[w] += np.log(product[w])
                 product[w] = 1.0
-        for w in range(0, LANES, SIZE):
-            scale = 1.0 / load8(total, w)
-            for j in range(n_labels):
-                store8(forward, (t, j, w), load8(forward, (t, j, w)) * scale)
-                store8(evidence, (t, j, w), load8(evidence, (t, j, w)) * scale)
-    last = total
+        for w in range(LANES):
+            total[w] = 1.0 / total[w]
+        for j in range(n_labels):
+            for w in range(LANES):
+                forward[t, j, w] *= total[w]
+                evidence[t, j, w] *= total[w]
     for w in range(LANES):
         last[w] = 0.0
         if lengths[w]:
@@ -488,7 +462,7 @@ def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_st
             if lengths[w] - 1 == t:
                 for j in range(n_labels):
                     backward[j, w] = end[j] / last[w]
-        _marginals_token(t, forward, backward)
+        _marginals_token(t, forward, backward, total)
         if t:
             _backward_token(t, evidence, forward, step, backward, room[1], lane_steps)
 
@@ -497,78 +471,56 @@ def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_st
 def _forward_token(t, evidence, forward, start, step, total):
     """Write f_t of all lanes, not scaled yet, into `forward`, and its sums into `total`."""
     n_labels = len(start)
-    for w in range(0, LANES, SIZE):
-        every = spread8(0.0)
-        for j in range(n_labels):
-            here = spread8(start[j] if t == 0 else 0.0)
-            if t:
-                for i in range(n_labels):
-                    weight = step[i, j]
-                    if weight != 0.0:
-                        here = here + load8(forward, (t - 1, i, w)) * weight
-            here = here * load8(evidence, (t, j, w))
-            store8(forward, (t, j, w), here)
-            every = every + here
-        store8(total, w, every)
+    for w in range(LANES):
+        total[w] = 0.0
+    for j in range(n_labels):
+        here = forward[t, j]
+        for w in range(LANES):
+            here[w] = start[j] if t == 0 else 0.0
+        if t:
+            for i in range(n_labels):
+                weight, before = step[i, j], forward[t - 1, i]
+                if weight != 0.0:
+                    for w in range(LANES):
+                        here[w] += before[w] * weight
+        for w in range(LANES):
+            here[w] *= evidence[t, j, w]
+            total[w] += here[w]
 
 
 @inner
-def _marginals_token(t, forward, backward):
+def _marginals_token(t, forward, backward, total):
     """Make f_t of all lanes their marginals."""
-    for w in range(0, LANES, SIZE):
-        every = spread8(0.0)
-        for j in range(len(backward)):
-            both = load8(forward, (t, j, w)) * load8(backward, (j, w))
-            store8(forward, (t, j, w), both)
-            every = every + both
-        scale = 1.0 / larger8(every, spread8(ENDED))  # behind an item's end all is 0
-        for j in range(len(backward)):
-            store8(forward, (t, j, w), load8(forward, (t, j, w)) * scale)
+    for w in range(LANES):
+        total[w] = 0.0
+    for j in range(len(backward)):
+        for w in range(LANES):
+            forward[t, j, w] *= backward[j, w]
+            total[w] += forward[t, j, w]
+    for w in range(LANES):
+        total[w] = 1.0 / max(total[w], ENDED)  # behind an item's end all is 0
+    for j in range(len(backward)):
+        for w in range(LANES):
+            forward[t, j, w] *= total[w]
 
 
 @inner
 def _backward_token(t, evidence, forward, step, backward, after, lane_steps):
     """Make `backward` b_{t-1} of all lanes, and add to the expected steps."""
     n_labels = len(step)
-    for w in range(0, LANES, SIZE):
+    for j in range(n_labels):
+        for w in range(LANES):
+            after[j, w] = evidence[t, j, w] * backward[j, w]
+            backward[j, w] = 0.0
+    for i in range(n_labels):
+        before, sums = forward[t - 1, i], backward[i]
         for j in range(n_labels):
-            store8(after, (j, w), load8(evidence, (t, j, w)) * load8(backward, (j, w)))
-        for i in range(n_labels):
-            before, sums = load8(forward, (t - 1, i, w)), spread8(0.0)
-            for j in range(n_labels):
-                chance = step[i, j]
-                if chance != 0.0:
-                    own = load8(after, (j, w))
-                    sums = sums + own * chance
-                    steps = load8(lane_steps, (i, j, w))
-                    store8(lane_steps, (i, j, w), steps + before * own)
-            store8(backward, (i, w), sums)
-
-
-@inner
-def to_lane(rows, length, w, lanes):
-    """Copy an item's rows, [length, J], into lane w of `lanes`, [>= length, J, LANES]."""
-    n_labels = rows.shape[1]
-    done = 0
-    for t in range(length):
-        for j in range(0, n_labels - SIZE + 1, SIZE):
-            store8_apart(lanes, (t, j, w), LANES, load8(rows, (t, j)))
-            done = j + SIZE
-        for j in range(done, n_labels):
-            lanes[t, j, w] = rows[t, j]
-
-
-@inner
-def add_lane(lanes, t, w, weight, table, row):
-    """Add a token's numbers, in lane w of `lanes`, to a row of a table, each times a weight."""
-    n_labels = table.shape[1]
-    done = 0
-    for j in range(0, n_labels - SIZE + 1, SIZE):
-        own = load8_apart(lanes, (t, j, w), LANES) * weight
-        store8(table, (row, j), load8(table, (row, j)) + own)
-        done = j + SIZE
-    for j in range(done, n_labels):
-        table[row, j] += lanes[t, j, w] * weight
+            chance = step[i, j]
+            if chance != 0.0:
+                own, steps = after[j], lane_steps[i, j]
+                for w in range(LANES):
+                    sums[w] += own[w] * chance
+                    steps[w] += before[w] * own[w]
 
 
 @inner
@@ -635,7 +587,7 @@ def expect_lanes(
             log_scale, safe = gather(firsts[w], length, bounds, row, gold, unary, table, scratch)
             if safe:
                 lengths[w], log_item[w] = length, log_scale
-                to_lane(scratch, length, w, evidence)
+                evidence[:length, :, w] = scratch[:length]
         run_lanes(lengths, evidence, start, step, end, forward, room, log_item, lane_steps)
         for w in range(n_lanes):
             if lengths[w] == 0:
@@ -649,7 +601,8 @@ def expect_lanes(
                 if t < lengths[w]:
                     token = firsts[w] + t
                     for entry in range(bounds[token] - bounds[0], bounds[token + 1] - bounds[0]):
-                        add_lane(forward, t, w, 1.0, counts, row[entry])
+                        for j in range(n_labels):
+                            counts[row[entry], j] += forward[t, j, w]
     for w in range(LANES):
         weight[w] = 1.0
     add_lane_steps(weight, lane_steps, outer)

@@ -14,7 +14,6 @@ from goldspan._kernel import inlined, inner, kernel
 from goldspan.chains.forward_backward import (
     LANES,
     ROOM,
-    add_lane,
     add_lane_steps,
     add_steps,
     expect_log,
@@ -23,9 +22,7 @@ from goldspan.chains.forward_backward import (
     forward_scaled,
     run_lanes,
     skip_long,
-    to_lane,
 )
-from goldspan.chains.vectors import SIZE, exp8, larger8, load8, smaller8, spread8, store8, sum8
 
 # --------------------------------------------------------------------------------------------------
 # The weights of a chain model, as one vector for the optimiser and as tables for the kernels.
@@ -132,9 +129,10 @@ def expected_lanes(
             length = offsets[item + 1] - offsets[item]
             firsts[w], lane_weight[w] = offsets[item] - offsets[0], weight[item]
             scores(firsts[w], length, bounds, ids, values, base, state, score)
-            lengths[w] = length
-            to_lane(score, length, w, evidence)
-        _exponentiate_lanes(lengths, evidence, log_item, room[0, 0])
+            log_scale, safe = _exponentiate(length, score)
+            if safe:
+                lengths[w], log_item[w] = length, log_scale
+                evidence[:length, :, w] = score[:length]
         run_lanes(lengths, evidence, start, step, end, forward, room, log_item, lane_steps)
         add_lane_steps(lane_weight, lane_steps, outer)
         for w in range(n_lanes):
@@ -149,7 +147,8 @@ def expected_lanes(
         for t in range(max(lengths)):
             for w in range(n_lanes):
                 if t < lengths[w]:
-                    add_lane(forward, t, w, lane_weight[w], share, firsts[w] + t)
+                    for j in range(n_labels):
+                        share[firsts[w] + t, j] += forward[t, j, w] * lane_weight[w]
     add_steps(outer, step, step_counts)
     return total_log_z
 
@@ -242,33 +241,6 @@ def sum_rows(rows, begin, stop, values, table, out):
     """Sum some rows of a table, each times its value, into out [J]."""
     # rows int32 [n_entries]; values float64 [n_entries], or empty if all are 1
     # table float64 [n_rows, J]; out float64 [J], written
-    n = len(out)
-    if n < SIZE:
-        _sum_short_rows(rows, begin, stop, values, table, out)
-    for first in range(0, n if n >= SIZE else 0, 2 * SIZE):  # the last eight may overlap others
-        left, right = min(first, n - SIZE), min(first + SIZE, n - SIZE)
-        x, y = spread8(0.0), spread8(0.0)
-        if len(values):
-            for entry in range(begin, stop):
-                row, value = rows[entry], values[entry]
-                x = x + load8(table, (row, left)) * value
-                y = y + load8(table, (row, right)) * value
-        else:
-            for entry in range(begin, stop - 3, 4):
-                a, b, c, d = rows[entry], rows[entry + 1], rows[entry + 2], rows[entry + 3]
-                ab = load8(table, (a, left)) + load8(table, (b, left))
-                x = x + (ab + (load8(table, (c, left)) + load8(table, (d, left))))
-                ab = load8(table, (a, right)) + load8(table, (b, right))
-                y = y + (ab + (load8(table, (c, right)) + load8(table, (d, right))))
-            for entry in range(stop - (stop - begin) % 4, stop):
-                x = x + load8(table, (rows[entry], left))
-                y = y + load8(table, (rows[entry], right))
-        store8(out, left, x)
-        store8(out, right, y)
-
-
-@inner
-def _sum_short_rows(rows, begin, stop, values, table, out):
     for j in range(len(out)):
         out[j] = 0.0
     if len(values):
@@ -339,37 +311,6 @@ def _exponentiate(length, score):
         for j in range(n_labels):
             score[t, j] = np.exp(score[t, j] - most)
     return log_scale, True
-
-
-@inner
-def _exponentiate_lanes(lengths, score, log_scale, room):
-    """Exponentiate scores [.., J, LANES], the largest of a token 1; add what was taken out."""
-    # Items whose scores are too far apart get the length 0. `room` is float64 [LANES]
-    n_labels = score.shape[1]
-    longest = 0
-    for w in range(LANES):
-        longest = max(longest, lengths[w])
-    for w in range(LANES):
-        for t in range(lengths[w], longest):
-            for j in range(n_labels):
-                score[t, j, w] = 0.0
-    for first in range(0, LANES, SIZE):
-        widest, taken = spread8(0.0), load8(log_scale, first)
-        for t in range(longest):
-            most = load8(score, (t, 0, first))
-            least = most
-            for j in range(1, n_labels):
-                most = larger8(load8(score, (t, j, first)), most)
-                least = smaller8(load8(score, (t, j, first)), least)
-            taken = taken + most
-            widest = larger8(most - least, widest)
-            for j in range(n_labels):
-                store8(score, (t, j, first), exp8(load8(score, (t, j, first)) - most))
-        store8(log_scale, first, taken)
-        store8(room, first, widest)
-    for w in range(LANES):
-        if not room[w] < -np.log(SAFE_RATIO):
-            lengths[w] = 0
 
 
 @kernel
@@ -510,13 +451,9 @@ CHUNK = 256
 
 @kernel
 def dot(left, right):
-    """Return the inner product of two vectors, float64 [n]; eight sums side by side."""
-    whole = len(left) - len(left) % SIZE
-    sums = spread8(0.0)
-    for at in range(0, whole, SIZE):
-        sums = sums + load8(left, at) * load8(right, at)
-    total = sum8(sums)
-    for at in range(whole, len(left)):
+    """Return the inner product of two vectors, float64 [n]."""
+    total = 0.0
+    for at in range(len(left)):
         total += left[at] * right[at]
     return total
 
@@ -524,10 +461,7 @@ def dot(left, right):
 @kernel
 def add_multiple(values, factor, others, out):
     """Write values + factor * others, float64 [n], into out."""
-    whole = len(out) - len(out) % SIZE
-    for at in range(0, whole, SIZE):
-        store8(out, at, load8(values, at) + load8(others, at) * factor)
-    for at in range(whole, len(out)):
+    for at in range(len(out)):
         out[at] = values[at] + others[at] * factor
 
 
@@ -536,19 +470,8 @@ def take_step(x, scale, table, gradient, step, change, direction, length, new):
     """Go from x into a direction, and note it in rows of a table; return step . change."""
     # x float64 [n]; length * direction is added; scale float64 [n]; table float64 [n_rows, n]
     # direction float64 [n]; new float64 [n], the gradient there
-    whole = len(x) - len(x) % SIZE
-    sums = spread8(0.0)
-    for at in range(0, whole, SIZE):
-        moved, larger = load8(direction, at) * length, load8(scale, at)
-        store8(x, at, load8(x, at) + moved)
-        moved, there = moved * larger, load8(new, at) / larger
-        changed = there - load8(table, (gradient, at))
-        store8(table, (step, at), moved)
-        store8(table, (change, at), changed)
-        store8(table, (gradient, at), there)
-        sums = sums + moved * changed
-    total = sum8(sums)
-    for at in range(whole, len(x)):
+    total = 0.0
+    for at in range(len(x)):
         x[at] += direction[at] * length
         table[step, at] = direction[at] * length * scale[at]
         table[change, at] = new[at] / scale[at] - table[gradient, at]
@@ -560,25 +483,18 @@ def take_step(x, scale, table, gradient, step, change, direction, length, new):
 @kernel
 def products(table, rows, three, out):
     """Write the inner products of some rows of a table with three of them into out [n_rows, 3]."""
-    n = table.shape[1]
-    for k in range(len(rows)):
-        out[k, 0] = out[k, 1] = out[k, 2] = 0.0
-    for first in range(0, n, CHUNK):
-        stop = min(first + CHUNK, n)
-        whole = stop - (stop - first) % SIZE
+    sums = np.zeros((len(rows), 3, CHUNK))
+    for first in range(0, table.shape[1], CHUNK):
+        stop = first + CHUNK
         for k in range(len(rows)):
-            a, b, c = spread8(0.0), spread8(0.0), spread8(0.0)
-            for at in range(first, whole, SIZE):
-                own = load8(table, (rows[k], at))
-                a = a + own * load8(table, (three[0], at))
-                b = b + own * load8(table, (three[1], at))
-                c = c + own * load8(table, (three[2], at))
-            out[k, 0] += sum8(a)
-            out[k, 1] += sum8(b)
-            out[k, 2] += sum8(c)
-            for at in range(whole, stop):
-                for m in range(3):
-                    out[k, m] += table[rows[k], at] * table[three[m], at]
+            for m in range(3):
+                left, right = table[rows[k]][first:stop], table[three[m]][first:stop]
+                here = sums[k, m]
+                for at in range(len(left)):
+                    here[at] += left[at] * right[at]
+    for k in range(len(rows)):
+        for m in range(3):
+            out[k, m] = sums[k, m].sum()
 
 
 @kernel
@@ -586,20 +502,19 @@ def combine(table, rows, weights, scale, out):
     """Write the weighted sum of some rows of a table; return its product with the last row."""
     # table float64 [n_rows, n]; rows int64 [n_kept], which; weights float64 [n_kept]
     # scale float64 [n]; out float64 [n], written
-    whole = len(out) - len(out) % SIZE
-    sums = spread8(0.0)
-    for at in range(0, whole, SIZE):
-        here, own = spread8(0.0), spread8(0.0)
+    total = 0.0
+    for first in range(0, len(out), CHUNK):
+        stop = first + CHUNK
+        here = out[first:stop]
+        for at in range(len(here)):
+            here[at] = 0.0
         for k in range(len(rows)):
-            own = load8(table, (rows[k], at))
-            here = here + own * weights[k]
-        store8(out, at, here / load8(scale, at))
-        sums = sums + here * own
-    total = sum8(sums)
-    for at in range(whole, len(out)):
-        own = 0.0
-        for k in range(len(rows)):
-            own += table[rows[k], at] * weights[k]
-        total += own * table[rows[len(rows) - 1], at]
-        out[at] = own / scale[at]
+            own, weight = table[rows[k]][first:stop], weights[k]
+            for at in range(len(own)):
+                here[at] += own[at] * weight
+        for at in range(len(own)):
+            total += here[at] * own[at]
+        own = scale[first:stop]
+        for at in range(len(own)):
+            here[at] /= own[at]
     return total

@@ -355,7 +355,7 @@ class Large:
     @classmethod
     def drawn(cls, n_labels, n_tokens=5_000, seed=5):
         rng = np.random.default_rng(seed)
-        n_rows = 2 * kernels.NEAR // n_labels
+        n_rows = (1 << 18) // n_labels
         bounds = np.concatenate([[0], np.cumsum(rng.integers(0, 6, n_tokens))])
         row = rng.integers(0, n_rows, bounds[-1]).astype(np.int32)
         table = rng.uniform(0.1, 1.0, (n_rows, n_labels))

@@ -6,60 +6,10 @@ rows of the labels it got. J is the number of labels.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic
 
 from goldspan._kernel import inlined, inner, kernel
 from goldspan.chains.forward_backward import MAX_PRODUCT, log_sum, scatter
-
-# --------------------------------------------------------------------------------------------------
-# Rows that a kernel needs soon. Large tables fit into no cache, and every entry's row is somewhere
-# else: the memory is told in time, or the loops wait for it most of the time.
-
-
-AHEAD = 32
-"""Entries between a row's announcement and its use."""
-LINE = 8
-"""Numbers of a table that come at once."""
-NEAR = 1 << 17
-"""Numbers of a table that is in the caches anyway: 1 MB."""
-
-
-@intrinsic
-def _prefetch(_: Any, table: Any, row: Any, column: Any) -> Any:
-    """Announce that a number of a contiguous float64 table will be used; changes nothing."""
-
-    def emit(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, given[0])
-        place = [
-            context.cast(builder, one, kind, types.intp)
-            for one, kind in zip(given[1:], signature.args[1:], strict=True)
-        ]
-        address = cgutils.get_item_pointer(  # type: ignore[no-untyped-call]
-            context, builder, signature.args[0], array, place
-        )
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        call = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        # To be written, into all caches, data.
-        builder.call(call, [builder.bitcast(address, byte), number(1), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return types.void(table, row, column), emit
-
-
-@inlined
-def announce(table: Any, row: Any, begin: int, stop: int) -> None:
-    """Announce the rows that follow some entries by `AHEAD`, where a table is large."""
-    if table.size > NEAR:
-        for entry in range(begin + AHEAD, min(stop + AHEAD, len(row))):
-            for j in range(0, table.shape[1], LINE):
-                _prefetch(table, row[entry], j)  # type: ignore[call-arg]
-
 
 # --------------------------------------------------------------------------------------------------
 # Rows and labels by token: numbering the pairs of worker, previous label and label that occur.
@@ -260,7 +210,6 @@ def pattern_logs(bounds, row, weight, log_table, out, shift):
         here = out[p]
         for j in range(n_labels):
             here[j] = 0.0
-        announce(log_table, row, bounds[p], bounds[p + 1])
         for entry in range(bounds[p], bounds[p + 1]):
             values = log_table[row[entry]]
             if len(weight):
@@ -284,7 +233,6 @@ def spread(bounds, row, own, counts):
     # counts float64 [n_rows, J], added to
     n_labels = counts.shape[1]
     for p in range(len(bounds) - 1):
-        announce(counts, row, bounds[p], bounds[p + 1])
         for entry in range(bounds[p], bounds[p + 1]):
             target = counts[row[entry]]
             for j in range(n_labels):
@@ -308,7 +256,6 @@ def vote_step(offsets, bounds, row, active, gold, weight, label, counts, start_c
         first = offsets[n] - offsets[0]
         for token in range(first, offsets[n + 1] - offsets[0]):
             begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
-            announce(counts, row, begin, stop)
             for j in range(n_labels):
                 before[j] = share[j]
             _shares(token, begin, stop, row, gold, weight, label, share)
@@ -371,8 +318,6 @@ def token_step(
             continue
         for token in range(offsets[n] - offsets[0], offsets[n + 1] - offsets[0]):
             begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
-            announce(table, row, begin, stop)
-            announce(counts, row, begin, stop)
             total = 0.0
             if is_short and stop - begin <= MAX_PRODUCT and (not len(gold) or gold[token] < 0):
                 total = _few_labels(begin, stop, row, table, share, counts, share_counts)
@@ -542,7 +487,6 @@ def label_step(
                 probs[token, j] = 0.0
             continue
         begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
-        announce(table, row, begin, stop)
         total = 0.0
         if stop - begin <= MAX_PRODUCT:
             total = _multiply(token, begin, stop, row, gold, table, share, truth)
