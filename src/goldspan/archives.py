@@ -41,11 +41,7 @@ _SIZE = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 
 def parse_size(size: int | str) -> int:
-    """Return a number of bytes, given as such or as text.
-
-    >>> parse_size("4GiB"), parse_size("1.5 MB"), parse_size(100)
-    (4294967296, 1500000, 100)
-    """
+    """Return a number of bytes, given as such or as text."""
     found = _SIZE.fullmatch(str(size))
     unit = found[2].lower() if found else "?"
     if found is None or isinstance(size, bool) or unit not in _UNITS.keys() | _DECIMAL.keys():
@@ -219,11 +215,6 @@ def read_array(data: bytes) -> NDArray[np.generic]:
 
     The header is compared with what NumPy writes and not evaluated; the array's size must be that
     of the bytes that follow, so that no header can ask for more memory than the file takes.
-
-    >>> stream = io.BytesIO()
-    >>> np.save(stream, np.eye(2))
-    >>> read_array(stream.getvalue()).tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
     """
     if data[:6] != _NPY or data[6:7] not in {b"\1", b"\2", b"\3"}:
         raise ValueError("an array is damaged: it does not begin as one")

@@ -207,11 +207,7 @@ def conformal_sets(
 def choose_threshold(
     scores: Floats, document: NDArray[np.integer], coverage: float
 ) -> tuple[float, int]:
-    """Return the smallest threshold that covers, and the number of documents.
-
-    >>> choose_threshold(np.array([0.0, 0.2, 0.4, 0.9]), np.array([0, 0, 1, 2]), 0.5)
-    (0.4, 3)
-    """
+    """Return the smallest threshold that covers, and the number of documents."""
     # scores float64 [n_units]; document int [n_units]
     place = np.unique(document, return_inverse=True)[1].ravel()
     sizes = np.bincount(place)

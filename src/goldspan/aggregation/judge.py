@@ -78,12 +78,7 @@ class Choice:
         return [one for one in self.candidates if one.weight > 0]
 
     def holds(self, n_answers: int) -> bool:
-        """Return whether a crowd with so many answers need not be judged anew.
-
-        >>> choice = Choice((), 100)
-        >>> choice.holds(125), choice.holds(126)
-        (True, False)
-        """
+        """Return whether a crowd with so many answers need not be judged anew."""
         return self.n_answers <= GROWN * n_answers and n_answers <= GROWN * self.n_answers
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,16 +105,7 @@ def choice_words(
     names: Sequence[str],  # Of the others, those to look at first
     what: str = "items",
 ) -> str:
-    """Say what was tried, what counts most, and where a person should look.
-
-    >>> tried = [Candidate("ds", -0.2, 1.0, 0.7), Candidate("votes", -0.3, 1.0, 0.3)]
-    >>> for part in choice_words(tried, 0.942, ["q7", "q2"]).split("; "):
-    ...     print(part)
-    tried 2 methods
-    best: ds (70%), votes (30%)
-    the labels of all of them agree on 94% of the items
-    look at these 2 items: q7, q2
-    """
+    """Say what was tried, what counts most, and where a person should look."""
     best = ", ".join(f"{one.name} ({one.weight:.0%})" for one in candidates[:3] if one.weight > 0)
     said = [f"tried {len(candidates)} methods; best: {best}"]
     said += [f"the labels of all of them agree on {int(100 * agreement + 1e-9)}% of the {what}"]
@@ -265,10 +251,6 @@ def weigh(
     The likelihood of thousands of labels alone would choose a single candidate; but labels of an
     answer are no independent evidence, and methods that predict about as well make different
     mistakes, so that their mean is better than the best.
-
-    >>> good, bad = np.array([0.9, 0.8, 0.7]), np.array([0.1, 0.2, 0.3])
-    >>> weigh([good, bad], np.arange(3), np.array([0.5, 0.5])).round(2).tolist()
-    [0.98, 0.02]
     """
     logs = np.log(np.array(likelihoods))
     if not logs.size:

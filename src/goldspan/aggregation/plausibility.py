@@ -80,14 +80,7 @@ class Plausibility:
 
 
 def check_plausibility(crowd: Crowd, codes: NDArray[np.int16]) -> Plausibility:
-    r"""Compare a consensus with the answers that it was made of.
-
-    >>> import goldspan
-    >>> crowd = goldspan.read_crowd(b"token\tann\tbob\tcy\nAnn\tB-PER\tB-PER\tB-PER\n")
-    >>> outside = crowd.tagset.index["O"]
-    >>> check_plausibility(crowd, np.array([outside], np.int16)).n_overruled
-    1
-    """
+    """Compare a consensus with the answers that it was made of."""
     # codes int16 [n_tokens]
     answers = crowd.latest
     given = answers.codes >= 0

@@ -71,9 +71,6 @@ def canonical(method: str) -> str:
     """Return the registered name of a method that is written in another way.
 
     Case, hyphens and underscores do not matter. What is not known stays as it is.
-
-    >>> canonical("DawidSkene"), canonical("majority_vote"), canonical("BSC+crf")
-    ('ds', 'mv-token', 'bsc-seq+crf')
     """
     base, plus, text = method.partition("+")
     if base in METHODS:

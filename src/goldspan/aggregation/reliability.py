@@ -59,14 +59,7 @@ class Reliability:
 
 
 def reliability(confidence: ArrayLike, is_right: ArrayLike, n_bins: int = N_BINS) -> Reliability:
-    """Compare confidence and truth.
-
-    >>> found = reliability([0.9, 0.9, 0.9, 0.9, 0.2], [True, True, True, False, False])
-    >>> found.counts.tolist()
-    [0, 1, 0, 0, 0, 0, 0, 0, 4, 0]
-    >>> round(found.ece, 3)  # (4 * |0.9 - 0.75| + 1 * |0.2 - 0|) / 5
-    0.16
-    """
+    """Compare confidence and truth."""
     # confidence float [n], between 0 and 1; is_right bool [n]
     given = np.asarray(np.round(np.asarray(confidence, np.float64), 6), np.float64)
     edges = np.linspace(0, 1, n_bins + 1)

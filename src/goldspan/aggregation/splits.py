@@ -43,13 +43,7 @@ _SURE = (0.5, 0.8, 0.9, 0.95, 0.99)
 def assign_splits(
     crowd: Crowd, shares: Sequence[float] = (0.8, 0.1, 0.1), seed: int = 1
 ) -> NDArray[np.intp]:
-    """Assign every item to a split, all items of a document to the same.
-
-    >>> import goldspan
-    >>> crowd = goldspan.read_crowd([{"item": n, "worker": "w", "label": "x"} for n in range(10)])
-    >>> np.bincount(assign_splits(crowd)).tolist()
-    [8, 1, 1]
-    """
+    """Assign every item to a split, all items of a document to the same."""
     # returns int [n_items], 0 train, 1 dev, 2 test
     wanted = checked_shares(shares)
     document = crowd.document_of
@@ -250,16 +244,7 @@ def write_project(
     language: str = "en",  # Of the texts, as spaCy names it: "en", "de", or "xx" for any
     seed: int = 1,  # Of the documents that go to dev
 ) -> dict[str, int]:
-    """Write a folder that another library trains on.
-
-    >>> import json, tempfile, goldspan
-    >>> crowd = goldspan.aggregate("examples/crowd.tsv", "mv-token").as_gold()
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     counts = write_project(crowd, f"{folder}/ner", "gliner")
-    ...     rows = json.loads(Path(f"{folder}/ner/train.json").read_text())
-    >>> counts["train"] == len(rows), rows[0]["ner_labels"]
-    (True, ['LOC', 'MISC', 'ORG', 'PER'])
-    """
+    """Write a folder that another library trains on."""
     if kind not in KINDS:
         raise UnknownNameError("project", kind, KINDS)
     parts, n_left = _parts(crowd, dev, seed)

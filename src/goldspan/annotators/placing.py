@@ -24,11 +24,7 @@ _SHOWN = 60
 
 
 def with_text(item: PoolItem) -> PoolItem:
-    """Return an item that has a text and the places of its tokens in it.
-
-    >>> with_text(PoolItem("1", ("Ann", "sang"))).text
-    'Ann sang'
-    """
+    """Return an item that has a text and the places of its tokens in it."""
     if item.text is None:
         item = replace(item, text=" ".join(item.tokens), token_start=None)
     if item.token_start is not None:
@@ -77,9 +73,6 @@ def place_characters(
     """Place spans that were said in characters: type, start, end, probability.
 
     A span that cuts a token takes the whole of it.
-
-    >>> place_characters(PoolItem("1", ("Ann", "sang")), [("PER", 0, 2, 0.9)], ["PER"]).spans
-    [SoftSpan(type='PER', start=0, end=1, probability=0.9)]
     """
     item, found = with_text(item), Placed()
     text, bounds = item.text or "", _bounds(item)
@@ -103,14 +96,6 @@ def place_quoted(item: PoolItem, said: Sequence[Quoted], names: Collection[str])
     one that is nearest to the numbers. Without numbers the nth mention of the same words is their
     nth place in the text that is not within other words that were said. White space and, if need
     be, capitals, the spelling of accents and typographic signs are passed over.
-
-    >>> item = PoolItem("1", ("Ann", "met", "Ann"))
-    >>> spans = [Quoted("PER", "Ann"), Quoted("PER", "ann"), Quoted("PER", "Bob")]
-    >>> place_quoted(item, spans, ["PER"])
-    ... # doctest: +NORMALIZE_WHITESPACE
-    Placed(spans=[SoftSpan(type='PER', start=0, end=1, probability=1.0),
-                  SoftSpan(type='PER', start=2, end=3, probability=1.0)],
-           unplaced=["PER 'Bob' is not in the text"])
     """
     item, found = placeable(item), Placed()
     bounds, free = _bounds(item), _Free(len(item.tokens))

@@ -399,13 +399,7 @@ def try_method(
     labels: Sequence[str], types: Sequence[str], encoding: str, method: str,
     params: Mapping[str, Any], rule: str,
 ) -> None:  # fmt: skip
-    """Aggregate a made-up crowd and ask the rule about it.
-
-    >>> try_method(["no", "yes"], [], "", "mv-token", {}, "confident(0.9)")
-    Traceback (most recent call last):
-    ...
-    goldspan.errors.InputError: confident needs probabilities, but has mv-token, ...
-    """
+    """Aggregate a made-up crowd and ask the rule about it."""
     if method in ANY_TASK and not params and rule.partition("(")[0].strip() in ANY_METHOD:
         get_rule(rule)
         return

@@ -170,18 +170,7 @@ def way_to_target(
     unit: str = "spent",  # What is forecast: "spent" (millionths) or "answers"
     seed: int = 0,
 ) -> WayToTarget | None:
-    """Forecast what it takes until the measured score's lower bound has reached a target.
-
-    >>> control = [0.9 - 0.4 * n**-0.7 for n in range(1, 9)]
-    >>> rounds = [
-    ...     {"items": 50 * n, "pool": 5000, "spent": 100 * n,
-    ...      "control": {"value": y, "low": y - 0.02, "high": y + 0.02, "n": 900}}
-    ...     for n, y in enumerate(control, 1)
-    ... ]
-    >>> found = way_to_target(rounds, 0.82)
-    >>> found.low <= 800 <= found.high  # the curve reaches it, twice in a row, in eight rounds
-    True
-    """
+    """Forecast what it takes until the measured score's lower bound has reached a target."""
     known = [one for one in rounds if one["control"] is not None]
     spent = np.array([float(one[unit]) for one in known])
     if len(np.unique(spent[spent > 0])) < LEAST_POINTS or known[-1] is not rounds[-1]:
@@ -394,9 +383,6 @@ def measured(truth: Labels, found: Labels, encoding: str, seed: int = 0) -> Meas
     """Compare labels: F1 of spans with a bootstrap interval by item; accuracy of single labels.
 
     The interval of an accuracy is Wilson's (1927).
-
-    >>> measured([["a"], ["b"]], [["a"], ["a"]], "PLAIN").value
-    0.5
     """
     if encoding == "PLAIN":
         from scipy.stats import binomtest
@@ -410,11 +396,7 @@ def measured(truth: Labels, found: Labels, encoding: str, seed: int = 0) -> Meas
 
 
 def kappa(first: Sequence[str], second: Sequence[str]) -> float:
-    """Return Cohen's kappa of two lists of labels; 1 where chance alone explains all.
-
-    >>> kappa(["a", "b", "a"], ["a", "b", "a"]), kappa(["a", "b"], ["b", "a"])
-    (1.0, -1.0)
-    """
+    """Return Cohen's kappa of two lists of labels; 1 where chance alone explains all."""
     n = len(first)
     same = sum(a == b for a, b in zip(first, second, strict=True)) / n
     labels = sorted({*first, *second})  # in a fixed order, for the sum's last bits

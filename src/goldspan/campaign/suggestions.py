@@ -63,10 +63,6 @@ def majority(given: Sequence[Labels], codec: Codec) -> list[str] | None:
     """Return the labels that more than half of the answers have; None where there are none.
 
     Of spans it is those that more than half have exactly so: two that overlap are never among them.
-
-    >>> codec = Codec.from_types(["PER"])
-    >>> majority([["B-PER", "O"], ["B-PER", "I-PER"], ["B-PER", "O"]], codec)
-    ['B-PER', 'O']
     """
     votes = Counter(span for labels in given for span in spans_of(labels, codec))
     found = [span for span, n in votes.items() if 2 * n > len(given)]
@@ -99,11 +95,7 @@ class Difference(NamedTuple):
 
 
 def difference(suggested: Sequence[Span], given: Sequence[Span]) -> Difference:
-    """Compare an answer with what was suggested.
-
-    >>> difference([Span("PER", 0, 2), Span("LOC", 4, 5)], [Span("PER", 0, 1), Span("ORG", 7, 8)])
-    Difference(kept=0, changed=1, removed=1, added=1)
-    """
+    """Compare an answer with what was suggested."""
     kept = set(suggested) & set(given)
     old, new = ([one for one in spans if one not in kept] for spans in (suggested, given))
     changed = sum(any(_overlap(one, other) for other in new) for one in old)
@@ -342,14 +334,7 @@ class Anchoring:
 def measure_anchoring(
     worker: NDArray[Any], shown: NDArray[np.bool_], disagreement: NDArray[np.float64]
 ) -> Anchoring:
-    """Estimate how far annotators follow suggestions.
-
-    >>> import numpy as np
-    >>> worker, shown = np.repeat([0, 1], 100), np.tile([True, False], 100)
-    >>> found = measure_anchoring(worker, shown, np.where(shown, 0.1, 0.4))
-    >>> round(found.rate, 2), round(found.low, 2), round(found.high, 2)
-    (0.74, 0.52, 0.86)
-    """
+    """Estimate how far annotators follow suggestions."""
     # worker int64 [n_answers], who answered; shown bool [n_answers]
     # disagreement float64 [n_answers]
     worker, shown = np.asarray(worker), np.asarray(shown, np.bool_)

@@ -132,11 +132,7 @@ def key_values(pairs: list[str] | None, what: str) -> dict[str, str]:
 
 
 def listed(lists: list[str] | None, option: str) -> list[str] | None:
-    """Read a repeated option such as `--workers a,b`: rows of CSV, so that quotes hold a comma.
-
-    >>> listed(['ann,bob', '"Lee, Ann"'], "--workers")
-    ['ann', 'bob', 'Lee, Ann']
-    """
+    """Read a repeated option such as `--workers a,b`: rows of CSV, so that quotes hold a comma."""
     import csv
 
     if lists is None:

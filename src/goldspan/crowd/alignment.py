@@ -742,14 +742,6 @@ def align(
     """Find for every line of an answer the reference token that it belongs to.
 
     Linear where the characters agree; no input raises.
-
-    >>> lines = [("Africa", "B-LOC"), ("ns", "O"), ("", "B-LOC"), ("won/LOC", "O")]
-    >>> answer = [AnswerToken(token, label, n, 0) for n, (token, label) in enumerate(lines, 1)]
-    >>> found = align([["Africans", "won"]], answer)
-    >>> found.source.tolist(), found.altered.tolist()
-    ([0, 3], [True, False])
-    >>> [fault.kind for fault in found.faults]
-    ['cut-token', 'cut-token', 'empty-token', 'glued-suffix']
     """
     tokens = [token for sentence in reference for token in sentence]
     shown = [line.token for line in answer]

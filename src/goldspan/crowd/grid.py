@@ -388,11 +388,7 @@ _MARKED = re.compile(r'"\w+"(?:,\w+)+|\w+(?:,"\w+")+')
 
 
 def is_formula(cell: str) -> bool:
-    """Return whether a spreadsheet could take a text, without apostrophes before it, for a formula.
-
-    >>> [is_formula(cell) for cell in ("=1+1", "'@ann", "-", "-1.5", "'tis", "Rome")]
-    [True, True, True, False, False, False]
-    """
+    """Return whether a spreadsheet could take a text, bare of apostrophes, for a formula."""
     bare = cell.lstrip("'")
     return bare.startswith(FORMULA) and not _NUMBER.fullmatch(bare)
 

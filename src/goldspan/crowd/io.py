@@ -73,11 +73,7 @@ def _check_options(names: Iterable[str]) -> None:
 
 
 def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
-    r"""Return whatever a public function was given as a `Crowd`.
-
-    >>> to_crowd(b"task,worker,label\n1,a,x\n").n_workers
-    1
-    """
+    """Return whatever a public function was given as a `Crowd`."""
     reading = {name: value for name, value in reading.items() if value is not None}
     _check_options(reading)
     if hasattr(type(data), "as_gold"):

@@ -110,12 +110,7 @@ def confusions(consensus: Consensus, worker: str | None = None) -> Confusions:
 
 
 def mistakes(found: Confusions, n: int = 8) -> list[Mistake]:
-    """List the most frequent confusions, at most `n`.
-
-    >>> counts = np.array([[8.0, 2.0], [0.1, 4.9]])
-    >>> mistakes(Confusions(("yes", "no"), counts))[0]
-    Mistake(truth='yes', given='no', share=0.2, count=2.0)
-    """
+    """List the most frequent confusions, at most `n`."""
     wrong = found.counts.copy()
     np.fill_diagonal(wrong, 0)
     order = np.argsort(-wrong, axis=None, kind="stable")[:n]

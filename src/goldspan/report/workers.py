@@ -257,9 +257,6 @@ def far_below(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 
     Outliers alone do not do: in a crowd of very different workers the box is so high that nobody
     is one. Of less than three values none is far below.
-
-    >>> far_below(np.array([0.9, 0.85, 0.8, 0.88, 0.1, np.nan])).tolist()
-    [False, False, False, False, True, False]
     """
     # values float64 [n_workers]
     known = values[~np.isnan(values)]
@@ -410,11 +407,6 @@ def verdicts_figure(verdicts: Sequence[Verdict], threshold: float) -> Figure:
 
     The posterior mean and 95 % credible interval of the first 40 workers of the table, whom to keep
     on top; mark and colour are the verdict, the dotted line is its threshold.
-
-    >>> from goldspan.workers import Reliability, judge_workers
-    >>> verdicts = judge_workers(Reliability.from_counts([19, 8, 3], [20, 10, 20]))
-    >>> len(verdicts_figure(verdicts, 0.75).axes)
-    1
     """
     if not verdicts:
         raise InputError("no worker to draw")

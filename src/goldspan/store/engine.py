@@ -65,9 +65,6 @@ def to_url(place: str | Path) -> URL:
 
     An address without a password takes that of the variable GOLDSPAN_STORE_PASSWORD, or of the file
     that GOLDSPAN_STORE_PASSWORD_FILE names.
-
-    >>> to_url("campaign.db").database, to_url("postgresql://host/name").drivername
-    ('campaign.db', 'postgresql+psycopg')
     """
     if "://" not in str(place):
         return URL.create("sqlite", database=str(place))

@@ -381,11 +381,7 @@ def _within(seconds: float, act: Any) -> bool:
 
 
 def list_beside(place: str | Path) -> Path:
-    """Return the path of the list of the forgotten beside a SQLite file.
-
-    >>> list_beside("out/campaign.sqlite").name
-    'campaign.sqlite.forgotten'
-    """
+    """Return the path of the list of the forgotten beside a SQLite file."""
     return Path(f"{place}{ENDING}")
 
 

@@ -531,11 +531,7 @@ def empty_database(place: str | Path) -> Database:
 
 
 def where_of(place: str | Path) -> str:
-    """Name a place in messages, without its password.
-
-    >>> where_of("postgresql://ann:secret@host/name")
-    'postgresql+psycopg://ann:***@host/name'
-    """
+    """Name a place in messages, without its password."""
     url = to_url(place)
     return str(url.database) if url.get_backend_name() == "sqlite" else url.render_as_string()
 

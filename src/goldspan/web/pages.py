@@ -208,11 +208,7 @@ _EXAMPLE = re.compile(r"^(>.*)\n(?=>)", re.MULTILINE)
 
 
 def read_instructions(text: str, labels: Sequence[str] = ()) -> Markup:
-    """Return instructions as HTML; links lead to the web alone, or are examples of labels.
-
-    >>> print(read_instructions("Mark *all* <b>"), end="")
-    <p dir="auto">Mark <em>all</em> &lt;b&gt;</p>
-    """
+    """Return instructions as HTML; links lead to the web alone, or are examples of labels."""
     numbers = {label: n for n, label in enumerate(labels)}
     reader, tokens = _read(text, lambda url: url in numbers or url.startswith(WEB))
     for token in tokens:
@@ -368,11 +364,7 @@ def worker_pages(page: LabelPage, visitor: Callable[[Request], dict[str, str]]) 
 
 
 def label_keys(labels: Sequence[str]) -> list[dict[str, str]]:
-    """Return every label a key; those beyond the keys are chosen by mouse, touch or arrows.
-
-    >>> label_keys(["PER", "LOC"])
-    [{'name': 'PER', 'key': '1'}, {'name': 'LOC', 'key': '2'}]
-    """
+    """Return every label a key; those beyond the keys are chosen by mouse, touch or arrows."""
     keys = [*KEYS[: len(labels)], *[""] * max(0, len(labels) - len(KEYS))]
     return [{"name": name, "key": key} for name, key in zip(labels, keys, strict=True)]
 

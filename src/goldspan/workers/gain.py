@@ -62,9 +62,6 @@ def mean_confusions(counts: Floats) -> Floats:
     The prior of a row is what all workers make of that label, tilted so that the worker is right
     as often as the Beta posterior says. It counts as many answers as makes the counts most likely:
     where workers of the same accuracy err alike, the matrices are those of a one-coin model.
-
-    >>> mean_confusions(np.array([[[9.0, 1.0], [4.0, 6.0]]])).round(2).tolist()
-    [[[0.86, 0.14], [0.41, 0.59]]]
     """
     # counts float64 [n_workers, n_labels, n_labels]
     # returns float64 [n_workers, n_labels, n_labels], rows sum to 1

@@ -104,9 +104,6 @@ def hard_quotas(
     """Return how many hard items every stratum gives, int64 [n_strata].
 
     All give the same share, as far as they have so many. A stratum with too few others gives more.
-
-    >>> hard_quotas(*np.array([[4, 4, 2], [9, 0, 9], [9, 9, 0]]), 5).tolist()
-    [3, 0, 2]
     """
     given = np.maximum(quota - n_easy, 0)
     most = np.minimum(quota, n_hard)
@@ -628,22 +625,14 @@ def _trends(
 
 
 def middle(times: Counts) -> int:
-    """Return how many of the first times are early: what is equal is not parted; 0 if all are.
-
-    >>> middle(np.array([1, 2, 3, 4])), middle(np.array([1, 2, 2, 2, 3])), middle(np.array([5, 5]))
-    (2, 1, 0)
-    """
+    """Return how many of the first times are early: what is equal is not parted; 0 if all are."""
     # times int64 [n], sorted
     edges = np.flatnonzero(np.diff(times)) + 1
     return int(edges[np.abs(2 * edges - len(times)).argmin()]) if len(edges) else 0
 
 
 def later_is_better(early: int, n_early: int, late: int, n_late: int) -> float:
-    """Return Fisher's one-sided p-value: P(so many or more right among the late | right in all).
-
-    >>> round(later_is_better(0, 6, 6, 6), 6)
-    0.001082
-    """
+    """Return Fisher's one-sided p-value: P(so many or more right among the late | right in all)."""
     from scipy.special import gammaln
 
     def log_ways(n: int, k: NDArray[np.int64]) -> Floats:

@@ -73,12 +73,7 @@ class Bonus:
         return f"{much} for {100 * self.accuracy:g} % right of at least {self.least} judged"
 
     def is_met(self, right: float, judged: float) -> bool:
-        """Return whether so many of the judged answers are enough; exactly at the mark counts.
-
-        >>> right, judged = 18 / 1.07, 20 / 1.07
-        >>> right / judged >= 0.9, Bonus(0.9).is_met(right, judged)
-        (False, True)
-        """
+        """Return whether so many of the judged answers are enough; exactly at the mark counts."""
         within = ROUNDING * judged
         return judged + within >= self.least and right + within >= self.accuracy * judged
 
@@ -170,11 +165,7 @@ class PayPlan:
 
 
 def to_percent(value: Any, what: str = "a percentage") -> Decimal:
-    """Read a percentage, 20 or "20%".
-
-    >>> to_percent("12.5%")
-    Decimal('12.5')
-    """
+    """Read a percentage, 20 or "20%"."""
     try:
         found = Decimal("NaN" if isinstance(value, bool) else str(value).strip().rstrip("%"))
     except InvalidOperation:
@@ -189,11 +180,7 @@ def to_percent(value: Any, what: str = "a percentage") -> Decimal:
 
 
 def share_of(micro: int, percent: Decimal) -> int:
-    """Return so many percent of an amount in millionths, exactly, halves rounded up.
-
-    >>> share_of(50_000, Decimal("12.5")), share_of(1, Decimal(50))
-    (6250, 1)
-    """
+    """Return so many percent of an amount in millionths, exactly, halves rounded up."""
     top, bottom = percent.as_integer_ratio()
     return (2 * micro * top + 100 * bottom) // (200 * bottom)
 

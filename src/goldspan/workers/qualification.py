@@ -143,12 +143,6 @@ def plan_sequential_test(
 
     They hold but for rounding. The narrowest limits are taken that need no more than n_max
     questions; then the fewest questions at which some final pass mark holds both rates.
-
-    >>> test = plan_sequential_test(0.6, 0.8, 0.05, 0.1, 56)
-    >>> test.n_max, test.expected([0.6, 0.8]).round(1).tolist()
-    (55, [21.7, 28.2])
-    >>> test.decide(9, 9), test.decide(14, 14), test.decide(3, 9)
-    ('go on', 'pass', 'fail')
     """
     scale, found = 1.0, None
     while found is None:
@@ -288,11 +282,7 @@ class QualificationPlan:
         return np.asarray(bdtrc(self.pass_mark - 1, self.n, np.asarray(w, np.float64)))
 
     def cost(self, price: Any, candidates: int = 1) -> int:
-        """Return what the test costs, in millionths: n × price × candidates.
-
-        Raises:
-            InputError: The price is no amount, or there are fewer than 0 candidates.
-        """
+        """Return what the test costs, in millionths: n × price × candidates."""
         check_whole("candidates", candidates, 0)
         return self.n * to_micro(price, "the price of a question") * candidates
 

@@ -598,9 +598,5 @@ def beside_spread(p_value: Floats, distance: Floats, usual: NDArray[np.bool_]) -
 
 
 def percent(value: float) -> str:
-    """Write a share in whole per cent, or in tenths near 100.
-
-    >>> percent(0.61), percent(0.996)
-    ('61 %', '99.6 %')
-    """
+    """Write a share in whole per cent, or in tenths near 100."""
     return f"{100 * value:.1f} %" if 0.99 < value < 1 else f"{100 * value:.0f} %"

@@ -49,14 +49,7 @@ class Habits:
 
 
 def learn_habits(result: Consensus, *, strength: float = STRENGTH) -> Habits:
-    r"""Learn from a result what its workers answer to every truth.
-
-    >>> import goldspan
-    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,y\n2,c,x\n")
-    >>> habits = learn_habits(goldspan.aggregate(crowd, "one-coin"))
-    >>> bool(habits.tables[0, 0, 0] > habits.tables[2, 1, 1])  # a is better than c
-    True
-    """
+    """Learn from a result what its workers answer to every truth."""
     crowd, probs = result.crowd, result.token_probs
     n_labels = probs.shape[1]
     kept = crowd.latest.codes >= 0
@@ -94,12 +87,7 @@ def posterior_of(result: Consensus, habits: Habits) -> Floats:
 
 
 def token_gain(probs: Floats, tables: Floats) -> Floats:
-    """Return the expected gain of one answer.
-
-    >>> even = np.array([[0.5, 0.5]])
-    >>> token_gain(even, one_coin(0.8, 2)).round(3), token_gain(even, one_coin(0.5, 2))
-    (array([0.18]), array([0.]))
-    """
+    """Return the expected gain of one answer."""
     # probs float64 [n, J], posteriors; tables float64 [n, J, J]; returns float64 [n]
     joint = probs[:, :, None] * tables
     said = joint.sum(axis=1)
@@ -160,11 +148,6 @@ def mean_moves(crowd: Crowd, last: int = 1) -> NDArray[np.float64]:
 
     Answers count in the order of their times where all have one, else in the order in which they
     stand.
-
-    >>> import goldspan
-    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,4\n1,b,2\n1,c,3\n")
-    >>> mean_moves(crowd).tolist(), mean_moves(crowd, last=2).tolist()
-    ([0.0], [1.0])
     """
     # returns float64 [n_items]
     # The numbers answered and their items, by item and within it in order of time
@@ -428,11 +411,7 @@ def _families(result: Consensus | None) -> Families | None:
 def per_item(
     combine: np.ufunc, values: NDArray[Any], offsets: NDArray[np.int64], empty: Any
 ) -> NDArray[Any]:
-    """Combine the values of every item's tokens; `empty` where an item has no token.
-
-    >>> per_item(np.minimum, np.array([3, 1, 2]), np.array([0, 2, 2, 3]), 9).tolist()
-    [1, 9, 2]
-    """
+    """Combine the values of every item's tokens; `empty` where an item has no token."""
     found = np.full(len(offsets) - 1, empty, values.dtype)
     filled = np.diff(offsets) > 0
     if filled.any():
@@ -541,11 +520,7 @@ _HINT = "it must look like confident(0.95) or clear_majority(ahead=2, least=3)"
 
 
 def get_rule(rule: str | Rule) -> Rule:
-    """Read a stopping rule; one that is a rule already is given back.
-
-    >>> get_rule("clear_majority(3, least=4)")
-    ClearMajority(ahead=3, least=4)
-    """
+    """Read a stopping rule; one that is a rule already is given back."""
     if not isinstance(rule, str):
         return rule
     name, args, named = read_call(rule, _HINT)

@@ -22,12 +22,7 @@ LEAST_QUESTIONS = {"posterior": 0.0, "unbiased": 2.0, "plugin": 0.0}
 
 
 def worker_scores(reliability: Reliability, score: str = "posterior") -> NDArray[np.float64]:
-    """Estimate (L w - 1)² of every worker.
-
-    >>> tested = Reliability.from_counts([18, 2, 0], [20, 2, 0], prior=(2, 2))
-    >>> [worker_scores(tested, name).round(3).tolist() for name in SCORES]
-    [[0.529, 0.25, nan], [0.621, 1.0, nan], [0.64, 1.0, nan]]
-    """
+    """Estimate (L w - 1)² of every worker."""
     # returns float64 [n_workers]
     if score not in SCORES:
         raise UnknownNameError("score", score, SCORES)
@@ -64,10 +59,6 @@ def team_values(
 
     With families it is Σ u s / √(Σ u), where u = 1 / (1 + (n - 1) rho) for each of n members of a
     family in the prefix: they count as n u independent workers with their mean score.
-
-    >>> copies = Grouping(np.array([0, 0, 1]), np.array([1.0, 0.0]))
-    >>> team_values(np.array([1.0, 1.0, 1.0]), copies).round(3).tolist()
-    [1.0, 1.0, 1.414]
     """
     if grouping is None:
         return np.asarray(np.cumsum(scores) / np.sqrt(np.arange(1, len(scores) + 1)))
@@ -117,9 +108,6 @@ def error_bound(value: float, n_labels: int) -> float:
     constant is derived here: Hoeffding's inequality with |L w - 1| <= L - 1, and a union over the
     wrong labels. Our copy of Li and Liu (2015) has lost its formula. No choice of workers depends
     on it: all go by F.
-
-    >>> round(error_bound(2.0, 2), 3)
-    0.135
     """
     if not value > 0:
         return 1.0
@@ -148,12 +136,7 @@ def score_interval(
     random_state: int = 0,
     share: NDArray[np.float64] | None = None,  # [n_workers]
 ) -> tuple[float, float]:
-    """Return an interval of F for a team.
-
-    >>> team = Reliability.from_counts([18, 17, 15], 20)
-    >>> [round(end, 2) for end in score_interval(team, kind="hoeffding")]
-    [0.0, 2.18]
-    """
+    """Return an interval of F for a team."""
     if kind not in INTERVALS:
         raise UnknownNameError("interval", kind, INTERVALS)
     if not 0 < level < 1:
@@ -258,11 +241,7 @@ class Choice:
 
 
 def rank(scores: NDArray[np.float64], most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return the positions of the `most` largest scores, decreasing; `rng` decides among equals.
-
-    >>> rank(np.array([1.0, 3.0, 2.0]), 2, np.random.default_rng(0)).tolist()
-    [1, 2]
-    """
+    """Return the positions of the `most` largest scores, decreasing; `rng` decides among equals."""
     chance = rng.random(len(scores))
     if most <= 0:
         return np.zeros(0, np.int64)
@@ -275,12 +254,7 @@ def rank(scores: NDArray[np.float64], most: int, rng: np.random.Generator) -> ND
 
 
 def best_prefix(scores: NDArray[np.float64], most: int, rng: np.random.Generator) -> Choice:
-    """Choose the set of at most `most` workers with the largest F; the smaller of equals.
-
-    >>> choice = best_prefix(np.array([0.1, 4.0, 3.5]), 3, np.random.default_rng(0))
-    >>> choice.chosen.tolist(), choice.curve.round(3).tolist()
-    ([1, 2], [4.0, 5.303, 4.388])
-    """
+    """Choose the set of at most `most` workers with the largest F; the smaller of equals."""
     # scores float64 [n_candidates], no NaN
     ranked = rank(scores, most, rng)
     curve = team_values(scores[ranked])
@@ -320,11 +294,6 @@ def greedy_team(
     F of the choice is at least 1 / √k of the largest, which k workers have. `ratio` is what holds
     of this choice: its F by a bound on that of all affordable sets. Where all cost alike and nobody
     errs together, the choice is that of Algorithm 1, the best.
-
-    >>> scores, prices = np.array([1.0, 0.9, 0.9]), np.array([4, 2, 2])
-    >>> choice = greedy_team(scores, prices, 4, None, np.random.default_rng(0))
-    >>> sorted(choice.chosen.tolist()), round(choice.ratio, 2)
-    ([1, 2], 0.97)
     """
     costs = np.ones(len(scores), np.int64) if prices is None else prices
     # Whoever adds nothing lowers F, and whoever costs more than all cannot be paid.
@@ -375,11 +344,7 @@ def _largest(gain: NDArray[np.float64], cost: NDArray[np.int64], limit: int) -> 
 def affordable(
     order: NDArray[np.int64], prices: NDArray[np.int64], limit: int
 ) -> NDArray[np.int64]:
-    """Take workers in order as long as money is left, passing over who is too expensive for it.
-
-    >>> affordable(np.array([0, 1, 2, 3]), np.array([3, 4, 2, 1]), 6).tolist()
-    [0, 2, 3]
-    """
+    """Take workers in order as long as money is left, passing over who is too expensive for it."""
     taken, left = [order[:0]], limit
     for _ in range(PASSES):
         spent = np.cumsum(prices[order])
@@ -399,9 +364,6 @@ def discounted(
     """Return scores times what workers add to the number of the better ones of their families.
 
     Better by `worth`, by default the score.
-
-    >>> discounted(np.array([2.0, 3.0, 1.0]), Grouping(np.array([0, 0, 1]), np.array([1.0, 0.0])))
-    array([0., 3., 1.])
     """
     order = np.argsort(-(scores if worth is None else worth), kind="stable")
     found = np.empty(len(scores))

@@ -68,11 +68,7 @@ class Verdict:
 
 
 def default_threshold(reliability: Reliability) -> float:
-    """Return the threshold halfway between guessing and being always right.
-
-    >>> default_threshold(Reliability.from_counts([9], [10], n_labels=2))
-    0.75
-    """
+    """Return the threshold halfway between guessing and being always right."""
     return (1 + reliability.chance) / 2
 
 
@@ -141,12 +137,7 @@ def judge_workers(
 
 
 def best_first(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Order workers as they are shown: by the mean, equals by name.
-
-    >>> tested = Reliability.from_counts([3, 19, 18], 20, prior=(1, 1))
-    >>> [verdict.worker for verdict in best_first(judge_workers(tested))]
-    ['1', '2', '0']
-    """
+    """Order workers as they are shown: by the mean, equals by name."""
     return sorted(verdicts, key=lambda v: (-v.mean, v.worker))
 
 
@@ -172,9 +163,6 @@ def p_settled(
     Right answers k out of n have P(k) = C(n, k) B(a + k, b + n - k) / B(a, b); they settle it if
     the posterior Beta(a + k, b + n - k) is far enough on one side of the threshold: it moves up
     with k, so that few and many right answers do.
-
-    >>> p_settled(1, 1, [1, 10], 0.75, 0.9).round(3).tolist()
-    [0.5, 0.636]
     """
     # returns float64 [n_sizes]
     from scipy.special import betaln, gammaln
@@ -289,12 +277,7 @@ class Statement:
     settled: bool  # Whether known labels alone settle it
 
     def opinion(self, verdict: str, sure: float) -> str:
-        """Return in a word what is thought of the worker.
-
-        >>> found = Statement("w", "others", "right", 0.95, 0.8, 1, 15, 0, 0.999, 20, False)
-        >>> found.opinion("keep", 0.9)
-        'agrees with the others'
-        """
+        """Return in a word what is thought of the worker."""
         p = self.p_above
         if self.settled and p is not None:
             return RELIABLE if p > 0.5 else DOUBTFUL
@@ -332,15 +315,7 @@ class Statement:
 def state_workers(
     crowd: Crowd, *, threshold: float | None = None, sure: float = 0.9
 ) -> list[Statement]:
-    r"""Say of every worker what the known labels and the other annotators show.
-
-    >>> import goldspan
-    >>> rows = [f"{n},{who},{'xy'[n % 2]}" for n in range(15) for who in ("ann", "bob", "cat")]
-    >>> crowd = goldspan.read_crowd("\n".join(["task,worker,label", *rows]).encode())
-    >>> one = state_workers(crowd)[0]
-    >>> one.by, one.settled, round(one.low, 2), round(one.high, 2)
-    ('others', False, 0.8, 1.0)
-    """
+    """Say of every worker what the known labels and the other annotators show."""
     by_gold = _by_gold(crowd)
     limit = default_threshold(by_gold) if threshold is None else threshold
     above = by_gold.p_above(limit)

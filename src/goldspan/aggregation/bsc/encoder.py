@@ -196,11 +196,7 @@ class EncoderFolds(TextModel):
 
 
 def encoder_params(model: str | None, more: Mapping[str, Any] | str | None) -> dict[str, Any]:
-    """Return the parameters of the encoders.
-
-    >>> encoder_params("bert-base-cased", "epochs=2, precision=bfloat16")
-    {'model': 'bert-base-cased', 'epochs': 2, 'precision': 'bfloat16'}
-    """
+    """Return the parameters of the encoders."""
     if not model:
         raise InputError(
             "name the encoder, a model of Hugging Face or a folder with one: encoder=… "

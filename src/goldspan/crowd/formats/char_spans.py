@@ -264,11 +264,7 @@ def overlap_kind(span: CharSpan, other: CharSpan) -> str:
 def split_overlaps(
     spans: Collection[CharSpan], rule: str = "longest"
 ) -> tuple[list[CharSpan], list[tuple[CharSpan, CharSpan]]]:
-    """Choose among spans that overlap.
-
-    >>> split_overlaps([CharSpan("LOC", 0, 3), CharSpan("ORG", 0, 8)])[0]
-    [CharSpan(type='ORG', start=0, end=8, covers=None)]
-    """
+    """Choose among spans that overlap."""
     kept: list[CharSpan] = []
     dropped: list[tuple[CharSpan, CharSpan]] = []
     for group in _touching(spans):

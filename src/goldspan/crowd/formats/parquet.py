@@ -333,14 +333,7 @@ def partitions_of(path: str | Path) -> list[Path]:
 
 
 def write_partitions(crowd: Crowd, path: str | Path, n: int) -> int:
-    r"""Write a crowd as partitions of about equal work, items in their order.
-
-    >>> import goldspan, tempfile
-    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n2,a,y\n3,b,x\n")
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_partitions(crowd, Path(folder, "answers"), 2)
-    2
-    """
+    """Write a crowd as partitions of about equal work, items in their order."""
     check_whole("partitions", n, 1, MAX_PARTITIONS)
     work = np.diff(crowd.offsets) + np.bincount(
         crowd.answers.item, np.diff(crowd.answers.offset), crowd.n_items

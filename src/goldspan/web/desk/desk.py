@@ -732,13 +732,7 @@ class Desk:
 
 
 def standing(*, barred: bool, decided: str, opinion: str) -> str:
-    """Return a worker's standing in a word.
-
-    >>> standing(barred=True, decided="drop", opinion="reliable")
-    'dropped'
-    >>> standing(barred=False, decided="", opinion="agrees with the others")
-    'agrees with the others'
-    """
+    """Return a worker's standing in a word."""
     if barred:
         return "dropped" if decided == DROP else "asked no more"
     said = {KEEP: "kept", TEST: "tested more"}.get(decided)
@@ -746,13 +740,7 @@ def standing(*, barred: bool, decided: str, opinion: str) -> str:
 
 
 def brief(found: Mapping[str, Any]) -> str:
-    """Return what is known of a worker's quality, and how many gold questions would settle it.
-
-    >>> brief({"said": "right in 93 % (85–98 %) by known labels", "more": 0})
-    'right in 93 % (85–98 %) by known labels'
-    >>> brief({"said": "nothing to compare with yet", "more": None})
-    'nothing to compare with yet; more than 1,000 gold questions would settle it'
-    """
+    """Return what is known of a worker's quality, and how many gold questions would settle it."""
     if found["more"] == 0:
         return str(found["said"])
     amount = "more than 1,000" if found["more"] is None else f"about {found['more']}"

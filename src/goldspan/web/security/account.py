@@ -143,11 +143,7 @@ def _seconds(n: int) -> str:
 
 
 def address_name(host: str | None) -> str:
-    """Return the name of an address's bucket; a network of IPv6 (/64) is one.
-
-    >>> address_name("192.0.2.7"), address_name("2001:db8::1:2"), address_name(None)
-    ('192.0.2.7', '2001:db8::/64', 'unknown')
-    """
+    """Return the name of an address's bucket; a network of IPv6 (/64) is one."""
     # A proxy may pass on what somebody made up, of any length.
     return _name((host or "unknown")[:LONGEST])
 
