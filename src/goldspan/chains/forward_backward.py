@@ -587,7 +587,9 @@ def expect_lanes(
             log_scale, safe = gather(firsts[w], length, bounds, row, gold, unary, table, scratch)
             if safe:
                 lengths[w], log_item[w] = length, log_scale
-                evidence[:length, :, w] = scratch[:length]
+                for t in range(length):
+                    for j in range(n_labels):
+                        evidence[t, j, w] = scratch[t, j]
         run_lanes(lengths, evidence, start, step, end, forward, room, log_item, lane_steps)
         for w in range(n_lanes):
             if lengths[w] == 0:

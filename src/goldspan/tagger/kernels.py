@@ -132,7 +132,9 @@ def expected_lanes(
             log_scale, safe = _exponentiate(length, score)
             if safe:
                 lengths[w], log_item[w] = length, log_scale
-                evidence[:length, :, w] = score[:length]
+                for t in range(length):
+                    for j in range(n_labels):
+                        evidence[t, j, w] = score[t, j]
         run_lanes(lengths, evidence, start, step, end, forward, room, log_item, lane_steps)
         add_lane_steps(lane_weight, lane_steps, outer)
         for w in range(n_lanes):
@@ -494,7 +496,9 @@ def products(table, rows, three, out):
                     here[at] += left[at] * right[at]
     for k in range(len(rows)):
         for m in range(3):
-            out[k, m] = sums[k, m].sum()
+            out[k, m] = 0.0
+            for at in range(CHUNK):
+                out[k, m] += sums[k, m, at]
 
 
 @kernel

@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 
 import goldspan
-from goldspan.aggregation.bsc import engine, evidence, posterior
-from goldspan.aggregation.bsc.engine import Model, Truth, vote_shard
-from goldspan.aggregation.bsc.evidence import compress, lay_out
+from goldspan.aggregation.bsc import posterior
 from goldspan.aggregation.bsc.posterior import best_spans
-from goldspan.aggregation.workermodels import Prior
 from goldspan.chains import posterior as chain
 from goldspan.crowd import CrowdBuilder
 
@@ -21,8 +18,6 @@ def kernels(monkeypatch):
 
     def call(function, *words, **named):
         with monkeypatch.context() as patch:
-            patch.setattr(engine, "FEW_LABELS", -1)
-            patch.setattr(evidence, "FEW_LABELS", -1)
             patch.setattr(posterior, "FEW_SPANS", -1)
             patch.setattr(chain, "FEW_TOKENS", -1)
             return function(*words, **named)
@@ -47,57 +42,9 @@ def crowd_of(seed, n_items=25):
     return builder.build()
 
 
-LAYOUTS = [
-    {"has_memory": True},
-    {"has_memory": True, "start": "own", "skipped": "own"},
-    {"has_memory": True, "skipped": "own", "words": True},
-    {"has_memory": False, "words": True},
-]
-
-
-def laid_out(crowd, words=False, **how):
-    ids = np.arange(crowd.n_tokens, dtype=np.int32) % 3 if words else None
-    return lay_out(crowd, words=ids, **how)
-
-
 def same(left, right):
     np.testing.assert_array_equal(left, right)
     assert np.asarray(left).dtype == np.asarray(right).dtype
-
-
-@pytest.mark.parametrize("how", LAYOUTS, ids=str)
-@pytest.mark.parametrize("seed", range(4))
-def test_rows_patterns_and_votes_of_few_labels_are_those_of_the_kernels(how, seed, kernels):
-    crowd = crowd_of(seed)
-    (mine, rows), (theirs, others) = laid_out(crowd, **how), kernels(laid_out, crowd, **how)
-    for name in ("offsets", "bounds", "row", "active"):
-        same(getattr(mine, name), getattr(theirs, name))
-    for name in ("worker", "previous", "label"):
-        same(getattr(rows, name), getattr(others, name))
-    assert (rows.n_workers, rows.n_previous) == (others.n_workers, others.n_previous)
-    for a, b in ((0, 25), (3, 20)):
-        part = mine.items(a, b)
-        packed, expected = compress([part], len(rows))[0], kernels(compress, [part], len(rows))[0]
-        for name in ("bounds", "row", "pattern_bounds", "pattern_row", "n_tokens_of"):
-            same(getattr(packed, name), getattr(expected, name))
-
-
-@pytest.mark.parametrize("truth", ["chain", "independent"])
-@pytest.mark.parametrize("weighted", [True, False])
-def test_votes_of_few_labels_are_those_of_the_kernels(truth, weighted, kernels):
-    crowd = crowd_of(0)
-    rng = np.random.default_rng(0)
-    gold = np.where(rng.random(crowd.n_tokens) < 0.3, rng.integers(5, size=crowd.n_tokens), -1)
-    evidence, rows = lay_out(crowd, has_memory=True, gold=gold.astype(np.int16))
-    if weighted:
-        evidence.weight.resize(len(evidence.row), refcheck=False)
-        evidence.weight[:] = rng.random(len(evidence.row))
-    made = Truth.chain(crowd.tagset) if truth == "chain" else Truth.independent(5)
-    model = Model(None, rows, Prior, made)
-    for part in (evidence, evidence.items(4, 21)):
-        mine, theirs = vote_shard(part, model), kernels(vote_shard, part, model)
-        np.testing.assert_allclose(mine.counts, theirs.counts, rtol=1e-13)
-        np.testing.assert_allclose(mine.truth, theirs.truth, rtol=1e-13)
 
 
 def test_few_spans_are_chosen_as_many_are(kernels):

@@ -26,12 +26,10 @@ from numpy.typing import NDArray
 from scipy.special import digamma, gammaln
 
 from goldspan.aggregation.bsc.evidence import (
-    FEW_LABELS,
     Evidence,
     Stored,
     Sums,
     Tables,
-    add_few_votes,
 )
 from goldspan.aggregation.bsc.kernels import token_step, vote_step
 from goldspan.aggregation.families import Families
@@ -369,8 +367,7 @@ def vote_shard(shard: Evidence, model: Model) -> Sums:
     """Count the vote shares of a shard, known truth in their place."""
     sums = model.no_sums()
     steps = sums.truth[1:] if model.truth.is_chain else np.zeros((0, 0))
-    step = add_few_votes if len(shard.row) <= FEW_LABELS else vote_step
-    step(
+    vote_step(
         shard.offsets, shard.bounds, shard.row, shard.active, shard.gold, shard.weight,
         model.rows.label, sums.counts, sums.truth[0], steps,
     )  # fmt: skip

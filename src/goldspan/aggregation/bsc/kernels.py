@@ -53,10 +53,8 @@ def fill_rows(
     n_pairs = n_previous * n_labels
     seen = np.full(n_pairs, -1, np.int32)
     number = np.zeros(n_pairs, np.int32)
-    met = np.zeros(n_pairs, np.int64)
     n_rows = 0
     for worker in range(len(bounds) - 1):
-        n_met = 0
         for at in range(bounds[worker], bounds[worker + 1]):
             answer = order[at]
             previous = begin
@@ -65,20 +63,16 @@ def fill_rows(
                 if code < 0:
                     previous = after
                     continue
-                pair = previous * n_labels + code
-                if seen[pair] != worker:
-                    seen[pair] = worker
-                    met[n_met] = pair
-                    n_met += 1
+                seen[previous * n_labels + code] = worker
                 if has_memory:
                     previous = code
-        met[:n_met].sort()
-        for a in range(n_met):
-            number[met[a]] = n_rows
-            row_worker[n_rows] = worker
-            row_previous[n_rows] = met[a] // n_labels
-            row_label[n_rows] = met[a] % n_labels
-            n_rows += 1
+        for pair in range(n_pairs):
+            if seen[pair] == worker:
+                number[pair] = n_rows
+                row_worker[n_rows] = worker
+                row_previous[n_rows] = pair // n_labels
+                row_label[n_rows] = pair % n_labels
+                n_rows += 1
         for at in range(bounds[worker], bounds[worker + 1]):
             answer = order[at]
             token = tokens[item[answer]]
@@ -296,10 +290,6 @@ def _shares(token, begin, stop, row, gold, weight, label, share):
 # The E-step without a chain: r_t(j) ~ exp(E ln p_j + sum_k E ln A^k(j, ., c^k_t)).
 
 
-FEW_COLUMNS = 4
-"""Labels whose probabilities `token_step` keeps in registers."""
-
-
 @kernel
 def token_step(
     offsets, bounds, row, active, gold, unary, table, log_table, share, counts, share_counts
@@ -312,21 +302,12 @@ def token_step(
     for j in range(n_labels):
         log_share[j] = np.log(share[j])
     log_z, product = 0.0, 1.0
-    is_short = 2 <= n_labels <= FEW_COLUMNS and not len(unary)
     for n in range(len(active)):
         if not active[n]:
             continue
         for token in range(offsets[n] - offsets[0], offsets[n + 1] - offsets[0]):
             begin, stop = bounds[token] - bounds[0], bounds[token + 1] - bounds[0]
             total = 0.0
-            if is_short and stop - begin <= MAX_PRODUCT and (not len(gold) or gold[token] < 0):
-                total = _few_labels(begin, stop, row, table, share, counts, share_counts)
-                if total > 1e-250:
-                    product *= total
-                    if product < 1e-40:
-                        log_z += np.log(product)
-                        product = 1.0
-                    continue
             if stop - begin <= MAX_PRODUCT and not len(unary):
                 total = _multiply(token, begin, stop, row, gold, table, share, truth)
             if total > 1e-250:
@@ -344,87 +325,6 @@ def token_step(
                 share_counts[j] += truth[j]
             scatter(token, truth, bounds, row, counts)
     return log_z + np.log(product)
-
-
-@inlined
-def _few_labels(begin, stop, row, table, share, counts, share_counts):
-    """Do a token with two to four labels, which stay in registers; return the sum."""
-    # Loops over so few labels take longer to begin than to do, and questions in them cost as much
-    given = (begin, stop, row, table, share, counts, share_counts)
-    if len(share) == 2:
-        return _two_labels(*given)
-    if len(share) == 3:
-        return _three_labels(*given)
-    return _four_labels(*given)
-
-
-@inlined
-def _two_labels(begin, stop, row, table, share, counts, share_counts):
-    """Do a token with two labels, as `_few_labels`."""
-    a, b = share[0], share[1]
-    for entry in range(begin, stop):
-        at = row[entry]
-        a *= table[at, 0]
-        b *= table[at, 1]
-    total = a + b
-    if total > 1e-250:
-        a, b = a / total, b / total
-        share_counts[0] += a
-        share_counts[1] += b
-        for entry in range(begin, stop):
-            at = row[entry]
-            counts[at, 0] += a
-            counts[at, 1] += b
-    return total
-
-
-@inlined
-def _three_labels(begin, stop, row, table, share, counts, share_counts):
-    """Do a token with three labels, as `_few_labels`."""
-    a, b, c = share[0], share[1], share[2]
-    for entry in range(begin, stop):
-        at = row[entry]
-        a *= table[at, 0]
-        b *= table[at, 1]
-        c *= table[at, 2]
-    total = a + b + c
-    if total > 1e-250:
-        a, b, c = a / total, b / total, c / total
-        share_counts[0] += a
-        share_counts[1] += b
-        share_counts[2] += c
-        for entry in range(begin, stop):
-            at = row[entry]
-            counts[at, 0] += a
-            counts[at, 1] += b
-            counts[at, 2] += c
-    return total
-
-
-@inlined
-def _four_labels(begin, stop, row, table, share, counts, share_counts):
-    """Do a token with four labels, as `_few_labels`."""
-    a, b, c, d = share[0], share[1], share[2], share[3]
-    for entry in range(begin, stop):
-        at = row[entry]
-        a *= table[at, 0]
-        b *= table[at, 1]
-        c *= table[at, 2]
-        d *= table[at, 3]
-    total = a + b + c + d
-    if total > 1e-250:
-        a, b, c, d = a / total, b / total, c / total, d / total
-        share_counts[0] += a
-        share_counts[1] += b
-        share_counts[2] += c
-        share_counts[3] += d
-        for entry in range(begin, stop):
-            at = row[entry]
-            counts[at, 0] += a
-            counts[at, 1] += b
-            counts[at, 2] += c
-            counts[at, 3] += d
-    return total
 
 
 @inlined
