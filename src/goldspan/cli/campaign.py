@@ -35,7 +35,7 @@ from goldspan.runners import working
 from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.text import Text
 
     from goldspan.campaign import CampaignRecord
     from goldspan.campaign.inputs import CampaignInputs
@@ -339,9 +339,6 @@ def write_page(findings: ReportData, out: str) -> str:
 #
 # On a terminal a few lines say how far the campaign is; elsewhere each event is a line.
 
-BAR = 30
-"""Characters of a bar."""
-
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
@@ -461,47 +458,26 @@ def shown(status: Status, *, quiet: bool) -> Iterator[Display]:
         yield Display(status, console)
 
 
-def draw(status: Status) -> RenderableType:
-    """Draw a status."""
-    from rich.panel import Panel
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
+def draw(status: Status) -> Text:
+    """Draw a status, a fact per line."""
     from rich.text import Text
 
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(no_wrap=True, overflow="ellipsis")
-    grid.add_column(width=BAR)
-
-    def row(name: str, value: str, done: int = 0, total: int = 0) -> None:
-        bar = ProgressBar(total=total, completed=done, width=BAR) if total else ""
-        grid.add_row(name, Text(value), bar)
-
-    row("items", f"{status.items:,} of {status.pool:,}", status.items, status.pool)
-    row("answers", _answers(status))
-    if status.cap is not None:
-        row("money", _money(status, status.cap), status.spent, status.cap)
-    for name, value in _scores(status):
-        row(name, value)
-    if status.decision:
-        row("decision", status.decision)
-    row("now", status.now or "beginning")
-    title = Text(f"{status.name} \u00b7 round {status.round}", style="bold")
-    return Panel(grid, title=title, title_align="left", expand=False)
-
-
-def _answers(status: Status) -> str:
-    """Return how many answers there are, and how many items are uncertain."""
-    if status.uncertain is None:
-        return f"{status.answers:,}"
-    return f"{status.answers:,}, {counted(status.uncertain, 'uncertain item')}"
-
-
-def _money(status: Status, cap: int) -> str:
-    """Return how much of the cap is spent."""
     unit = f" {status.currency}" if status.currency else ""
-    share = f" ({100 * status.spent / cap:.0f} %)" if cap else ""
-    return f"{status.spent / MICRO:,.2f} of {cap / MICRO:,.2f}{unit}{share}"
+    again = status.uncertain
+    uncertain = "" if again is None else f", {counted(again, 'uncertain item')}"
+    rows = [
+        ("items", f"{status.items:,} of {status.pool:,}"),
+        ("answers", f"{status.answers:,}{uncertain}"),
+    ]
+    if status.cap is not None:
+        share = f" ({100 * status.spent / status.cap:.0f} %)" if status.cap else ""
+        amounts = f"{status.spent / MICRO:,.2f} of {status.cap / MICRO:,.2f}{unit}{share}"
+        rows.append(("money", amounts))
+    rows += [*_scores(status), ("decision", status.decision), ("now", status.now or "beginning")]
+    width = max(len(name) for name, _ in rows) + 2
+    lines = [f"{name:{width}}{value}" for name, value in rows if value]
+    title = f"{status.name} \u00b7 round {status.round}"
+    return Text("\n".join([title, *lines]), no_wrap=True, overflow="ellipsis")
 
 
 def _scores(status: Status) -> Iterator[tuple[str, str]]:

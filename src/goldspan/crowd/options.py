@@ -33,7 +33,7 @@ ROLES = (
 MISSING = ("?", "", "NA", "N/A", "NaN", "nan", "null")
 """Cells that mean "no label"; `?` is goldspan's own, the others are how spreadsheets say it."""
 
-Shape = Literal["text", "choice", "flag", "pairs", "list", "repeat"]
+Shape = Literal["text", "flag", "pairs", "list", "repeat"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Option:
     """How an option of a reader is explained, checked and spelled."""
 
     help: str  # One sentence, the same in Python and on the command line
-    what: str = ""  # What the option is, for messages: "rule for cut tokens"
+    what: str = ""  # Of one whose value must be a choice, for messages: "rule for cut tokens"
     shape: Shape = "text"  # How the command line reads it
     choices: tuple[str, ...] = ()  # The values that it may have; empty for any
     is_open: bool = False  # Whether other values are allowed too: `choices` are proposals then
@@ -127,7 +127,6 @@ class ReadOptions:
         "or drop-sentence.",
         "--altered",
         default="missing",
-        shape="choice",
         what="rule for altered tokens",
         choices=ALTERED,
     )
@@ -135,7 +134,6 @@ class ReadOptions:
         "Which of several answers of one worker to one item counts: last or first.",
         "--repeated",
         default="last",
-        shape="choice",
         what="rule for repeated answers",
         choices=("last", "first"),
     )
@@ -143,7 +141,6 @@ class ReadOptions:
         "What happens to a string that is not a tag of the encoding: raise rejects the input; "
         "outside lists it in the import report and reads it as O (no label, in PLAIN).",
         default="raise",
-        shape="choice",
         what="rule for unknown tags",
         choices=("raise", "outside"),
     )
@@ -157,7 +154,6 @@ class ReadOptions:
         "What character offsets count: codepoint, utf16 (JavaScript) or utf8.",
         "--offsets",
         default="codepoint",
-        shape="choice",
         what="kind of offsets",
         choices=OFFSETS,
     )
@@ -165,7 +161,6 @@ class ReadOptions:
         "How texts without tokens are split: fine, space or words.",
         "--tokens",
         default="fine",
-        shape="choice",
         what="rule for tokens",
         choices=RULES,
     )
@@ -174,7 +169,6 @@ class ReadOptions:
         "contract the span, or error.",
         "--cut",
         default="split",
-        shape="choice",
         what="rule for cut tokens",
         choices=("split", *SNAPS),
     )
@@ -183,7 +177,6 @@ class ReadOptions:
         "first) or refuse.",
         "--overlapping",
         default="longest",
-        shape="choice",
         what="rule for overlapping spans",
         choices=("longest", "outermost", "refuse"),
     )
@@ -191,7 +184,6 @@ class ReadOptions:
         "What happens to a file with neither labels nor gold: refuse, or keep (for pools); "
         "goldspan's own formats are always kept.",
         default="refuse",
-        shape="choice",
         what="rule for items without labels",
         choices=("refuse", "keep"),
     )
@@ -225,7 +217,7 @@ class ReadOptions:
     def __post_init__(self) -> None:
         for name, told in reading_options().items():
             value = getattr(self, name)
-            if told.shape == "choice" and value not in told.choices:
+            if told.what and value not in told.choices:
                 raise UnknownNameError(told.what, value, told.choices)
             if told.shape == "pairs":
                 object.__setattr__(self, name, dict(value or {}))
