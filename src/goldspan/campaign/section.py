@@ -68,8 +68,6 @@ def newer(*, default: Any) -> Any:
 # --------------------------------------------------------------------------------------------------
 # What a plan says of the programs that are told what happens: `[[webhooks]]`.
 
-EVENTS = ("round.closed", "campaign.ended", "answer")
-"""What can be told."""
 WEBHOOK_SECRET = "GOLDSPAN_WEBHOOK_SECRET"  # noqa: S105 - the name of a variable
 _LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.IGNORECASE)
 """A part of a host's name."""

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -268,7 +268,6 @@ class _Server:
     listed: ServerContext | None = None
     setup: str | None = None
     _list: tuple[Path, tuple[int, int]] | None = None
-    _children: list[Child] = field(default_factory=list)
 
     def open_list(self, out: str, stack: ExitStack) -> None:
         """Open the list of several campaigns."""

@@ -38,8 +38,6 @@ KEPT_APART = frozenset({
     LINK, LEFT, DECISION, FLAG, SKIP, SUBMISSION, STATUS, LETTER, STEP, REVIEWER,
 })  # fmt: skip
 """Kinds of records that hold free texts, or what a provider knows somebody by: they are notes."""
-MASKED = frozenset({BAR, VERDICTS, SUGGESTED, PLAN, CHANGE})
-"""Kinds of records that stay records, and are kept without ids of workers."""
 ADMITS = frozenset({LINK, SUBMISSION})
 """Kinds of records by which somebody comes in, also one who was forgotten: as a new person."""
 APART = "kept apart"

@@ -52,7 +52,6 @@ VERSION = 1
 HEADER = "goldspan"
 """Key of the version in a header."""
 
-ANSWER_FACTS = ("attempt", "started", "submitted", "cost", "guideline")
 LABEL_KEYS = ("spans", "entities", "labels", "label", "tags")
 WORKER = ("worker", "annotator")
 RESERVED = {
