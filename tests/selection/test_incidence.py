@@ -19,14 +19,6 @@ def test_rows_hold_every_value_once_and_sorted(rows):
     assert [items.row(n).tolist() for n in range(items.n_items)] == [sorted(set(r)) for r in rows]
 
 
-@given(ROWS)
-def test_the_items_of_a_value_are_those_that_have_it(rows):
-    bounds, listed = Incidence.of_sets(rows, 10).by_value
-    for value in range(10):
-        found = listed[bounds[value] : bounds[value + 1]].tolist()
-        assert found == [n for n, row in enumerate(rows) if value in row]
-
-
 @given(ROWS, st.integers(0, 3))
 def test_of_items_alike_the_one_to_be_kept_stays(rows, seed):
     items = Incidence.of_sets(rows, 10)

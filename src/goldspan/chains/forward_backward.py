@@ -400,16 +400,14 @@ MAX_LENGTH = 1024
 """Longer items would fill too much memory side by side."""
 ENDED = 1e-300
 """Far below the sums of an item, which are about 1, and above those behind its end, which are 0."""
-ROOM = 2
-"""Arrays [J, LANES] that `run_lanes` needs beside its arguments."""
 
 
 @inner
-def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_steps):
+def run_lanes(lengths, evidence, start, step, end, forward, log_z, lane_steps):
     """Do the forward-backward of up to `LANES` items, scaled at every token."""
     # lengths int64 [LANES], tokens of the items
     # evidence float64 [>= longest, J, LANES], e_t; used up; forward float64 [>= longest, J, LANES]
-    # room float64 [ROOM, J, LANES], used up; log_z float64 [LANES], ln Z is added
+    # log_z float64 [LANES], ln Z is added
     # lane_steps float64 [J, J, LANES]
     n_labels = len(start)
     total, last, product = np.empty(LANES), np.empty(LANES), np.empty(LANES)
@@ -453,7 +451,7 @@ def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_st
                 for j in range(n_labels):
                     forward[t, j, w] = 0.0
                     evidence[t, j, w] = 0.0
-    backward = room[0]
+    backward, after = np.empty((n_labels, LANES)), np.empty((n_labels, LANES))
     for j in range(n_labels):
         for w in range(LANES):
             backward[j, w] = 0.0
@@ -464,7 +462,7 @@ def run_lanes(lengths, evidence, start, step, end, forward, room, log_z, lane_st
                     backward[j, w] = end[j] / last[w]
         _marginals_token(t, forward, backward, total)
         if t:
-            _backward_token(t, evidence, forward, step, backward, room[1], lane_steps)
+            _backward_token(t, evidence, forward, step, backward, after, lane_steps)
 
 
 @inner
@@ -567,7 +565,7 @@ def expect_lanes(
     evidence = np.empty((longest, n_labels, LANES))
     forward = np.empty((longest, n_labels, LANES))
     scratch = np.empty((longest, n_labels))
-    room, lane_steps = np.empty((ROOM, n_labels, LANES)), np.empty((n_labels, n_labels, LANES))
+    lane_steps = np.empty((n_labels, n_labels, LANES))
     log_item, weight, outer = np.empty(LANES), np.empty(LANES), np.empty((n_labels, n_labels))
     lengths, firsts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     for i in range(n_labels):  # np.zeros is compiled for every kind of array
@@ -590,7 +588,7 @@ def expect_lanes(
                 for t in range(length):
                     for j in range(n_labels):
                         evidence[t, j, w] = scratch[t, j]
-        run_lanes(lengths, evidence, start, step, end, forward, room, log_item, lane_steps)
+        run_lanes(lengths, evidence, start, step, end, forward, log_item, lane_steps)
         for w in range(n_lanes):
             if lengths[w] == 0:
                 left[order[base + w]] = True

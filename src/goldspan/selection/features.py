@@ -20,23 +20,7 @@ from goldspan.selection.pool import MISSING, Column, Pool, read_discretiser
 from goldspan.tagger.features import FeatureMap, Template, read_templates
 
 # --------------------------------------------------------------------------------------------------
-# Rows of a sparse matrix of ones: turned over, counted, compared.
-
-
-@kernel
-def turn_over(
-    bounds: NDArray[np.int64],  # [n_items + 1]
-    ids: NDArray[np.int32],  # [nnz]
-    value_bounds: NDArray[np.int64],  # [n_values + 1]
-    value_items: NDArray[np.int32],  # [nnz], written
-) -> None:
-    """List the items of every value, in the order of the items."""
-    at = value_bounds[:-1].copy()
-    for item in range(len(bounds) - 1):
-        for place in range(bounds[item], bounds[item + 1]):
-            value = ids[place]
-            value_items[at[value]] = item
-            at[value] += 1
+# Rows of a sparse matrix of ones: counted, compared.
 
 
 @kernel
@@ -174,14 +158,6 @@ class Incidence:
     def counts(self) -> NDArray[np.int64]:
         """How many items have every value, int64 [n_values]: its df."""
         return np.bincount(self.ids, minlength=self.n_values)
-
-    @cached_property
-    def by_value(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The items of every value: bounds, int64 [n_values + 1], and items, int32 [nnz]."""
-        bounds = np.concatenate([[0], np.cumsum(self.counts)])
-        items = np.empty(self.nnz, np.int32)
-        turn_over(self.bounds, self.ids, bounds, items)
-        return bounds, items
 
     def row(self, item: int) -> NDArray[np.int32]:
         """Return the values of an item."""

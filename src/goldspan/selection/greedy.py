@@ -13,9 +13,7 @@ from goldspan._kernel import inner, kernel
 from goldspan.selection.features import Incidence
 
 # --------------------------------------------------------------------------------------------------
-# What both ways of picking go by. Arrays of items and values are the same in all kernels: bounds,
-# int64 [n_items + 1], and ids, int32 [nnz], are the values of every item; need, int32 [n_values],
-# is how often a value is still needed.
+# Greedy coverage with weights and costs: a heap of gains, most of them out of date.
 
 
 @inner
@@ -34,12 +32,8 @@ def gain_of(
     return gain
 
 
-# --------------------------------------------------------------------------------------------------
-# Greedy coverage with weights and costs: a heap of gains, most of them out of date.
-
-
 @kernel
-def pick_weighted(  # noqa: C901 - one loop for Numba
+def pick(  # noqa: C901 - one loop for Numba
     bounds: NDArray[np.int64],  # [n_items + 1]
     ids: NDArray[np.int32],  # [nnz], the values of every item
     weights: NDArray[np.float64],  # [n_values], not negative
@@ -91,74 +85,6 @@ def pick_weighted(  # noqa: C901 - one loop for Numba
                 need[value] -= 1
         n += 1
     return n, left, is_tight
-
-
-# --------------------------------------------------------------------------------------------------
-# Greedy coverage where every value and every item counts alike: gains are integers that fall.
-
-
-@kernel
-def pick_unweighted(  # noqa: C901, PLR0912 - one loop for Numba
-    bounds: NDArray[np.int64],  # [n_items + 1]
-    ids: NDArray[np.int32],  # [nnz], the values of every item
-    value_bounds: NDArray[np.int64],  # [n_values + 1]
-    value_items: NDArray[np.int32],  # [nnz], the items of every value
-    order: NDArray[np.int64],  # [n_items], the permutation that decides ties
-    need: NDArray[np.int32],  # How often a value is still needed; changed
-    is_out: NDArray[np.bool_],  # [n_items], items that cannot be picked (any more); changed
-    picked: NDArray[np.int64],  # [most], written
-    gains: NDArray[np.float64],  # [most], written
-    why: NDArray[np.int32],  # [most], the first value that was needed; written
-) -> int:
-    """Pick until nothing is needed that an item has, or there is no more room."""
-    n_items, most = len(bounds) - 1, len(picked)
-    gain, even = np.zeros(n_items, np.int32), np.ones(len(need))
-    top = 0
-    for item in range(n_items):
-        if not is_out[item]:
-            gain[item] = int(gain_of(item, bounds, ids, even, need))
-            top = max(top, gain[item])
-    head = np.full(top + 1, -1, np.int32)
-    behind = np.full(n_items, -1, np.int32)
-    for rank in range(n_items - 1, -1, -1):
-        level = gain[order[rank]]
-        behind[rank] = head[level]
-        head[level] = rank
-    bucket = np.empty(n_items, np.int32)
-    n = 0
-    for level in range(top, 0, -1):
-        size, rank = 0, head[level]
-        is_sorted = True
-        while rank >= 0:
-            bucket[size] = rank
-            is_sorted = is_sorted and (size == 0 or bucket[size - 1] < rank)
-            size += 1
-            rank = behind[rank]
-        if not is_sorted:
-            bucket[:size].sort()
-        for b in range(size):
-            if n == most:
-                return n
-            rank = bucket[b]
-            item = order[rank]
-            if gain[item] < level:
-                behind[rank] = head[gain[item]]
-                head[gain[item]] = rank
-                continue
-            is_out[item] = True
-            picked[n], gains[n], why[n] = item, level, -1
-            for place in range(bounds[item], bounds[item + 1]):
-                value = ids[place]
-                if need[value] <= 0:
-                    continue
-                if why[n] < 0:
-                    why[n] = value
-                need[value] -= 1
-                if need[value] == 0:
-                    for other in range(value_bounds[value], value_bounds[value + 1]):
-                        gain[value_items[other]] -= 1
-            n += 1
-    return n
 
 
 # --------------------------------------------------------------------------------------------------
@@ -261,13 +187,8 @@ def _one_pass(
 ) -> tuple[NDArray[np.int64], Floats, NDArray[np.int32], float, bool]:  # fmt: skip
     most = min(most, items.n_items)
     picked, gains, why = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int32)
-    if weights is None and spending.spend is None and spending.shares is None:
-        n = pick_unweighted(
-            items.bounds, items.ids, *items.by_value, ranks, need, out, picked, gains, why
-        )
-        return picked[:n], gains[:n], why[:n], left, False
     even = np.ones(items.n_items)
-    n, left, is_tight = pick_weighted(
+    n, left, is_tight = pick(
         items.bounds, items.ids,
         np.ones(items.n_values) if weights is None else weights,
         even if spending.shares is None else spending.shares,

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from goldspan._kernel import inlined, inner, kernel
 from goldspan.chains.forward_backward import (
     LANES,
-    ROOM,
     add_lane_steps,
     add_steps,
     expect_log,
@@ -110,7 +109,7 @@ def expected_lanes(
     evidence = np.empty((longest, n_labels, LANES))
     forward = np.empty((longest, n_labels, LANES))
     score = np.empty((longest, n_labels))
-    room, lane_steps = np.empty((ROOM, n_labels, LANES)), np.empty((n_labels, n_labels, LANES))
+    lane_steps = np.empty((n_labels, n_labels, LANES))
     log_item, lane_weight = np.empty(LANES), np.empty(LANES)
     lengths, firsts = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     outer = np.empty((n_labels, n_labels))
@@ -135,7 +134,7 @@ def expected_lanes(
                 for t in range(length):
                     for j in range(n_labels):
                         evidence[t, j, w] = score[t, j]
-        run_lanes(lengths, evidence, start, step, end, forward, room, log_item, lane_steps)
+        run_lanes(lengths, evidence, start, step, end, forward, log_item, lane_steps)
         add_lane_steps(lane_weight, lane_steps, outer)
         for w in range(n_lanes):
             if lengths[w] == 0:
