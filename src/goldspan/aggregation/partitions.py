@@ -271,11 +271,7 @@ def _chosen(
 
 
 def _workable(name: str) -> Variational | None:
-    """Return the method of a candidate, None if it does not work on partitions.
-
-    >>> _workable("ds, alpha0=0.1").alpha0, _workable("votes, ties inside")
-    (0.1, None)
-    """
+    """Return the method of a candidate, None if it does not work on partitions."""
     method, _, rest = name.partition(", ")
     key, _, value = rest.partition("=")
     try:

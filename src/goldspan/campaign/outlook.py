@@ -288,11 +288,7 @@ def _fit(bend: Floats, score: Floats, covariance: Floats) -> tuple[Floats, Float
 
 
 def _first_run(holds: Bools, length: int) -> NDArray[np.int64]:
-    """Return the last place of the first run of so many, int64 [n]; the width where there is none.
-
-    >>> _first_run(np.array([[True, False, True, True], [True, False, True, False]]), 2).tolist()
-    [3, 4]
-    """
+    """Return the last place of the first run of so many, int64 [n]; the width if there is none."""
     n, width = holds.shape
     if width < length:
         return np.full(n, width)

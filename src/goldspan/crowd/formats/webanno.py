@@ -114,11 +114,7 @@ def _by_file(
 
 
 def _safe(name: str) -> str:
-    """Return a name as a file can have it.
-
-    >>> _safe("a/b"), _safe("..")
-    ('a%2Fb', '%2E.')
-    """
+    """Return a name as a file can have it."""
     found = quote(name, safe=" @+,()'")
     return f"%2E{found[1:]}" if found.startswith(".") else found
 
