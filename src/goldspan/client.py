@@ -211,7 +211,7 @@ class Client:
         return self._get(tuple[Worker, ...], "workers")
 
     def links(self) -> tuple[LinkRow, ...]:
-        """Return the personal links that were made, without their addresses (scope "links")."""
+        """Return the personal links that were made (scope "links"; for names also "people")."""
         return self._get(tuple[LinkRow, ...], "links")
 
     def files(self) -> tuple[Export, ...]:
@@ -278,7 +278,7 @@ class Client:
         self._check(self._send("POST", "stop"), ended=True)
 
     def make_links(self, workers: Sequence[str], days: float = 30) -> tuple[NewLink, ...]:
-        """Make a personal link for each annotator (scope "links").
+        """Make a personal link for each annotator (scope "links"; who is known: also "people").
 
         It is not sent again where it may have been done: an error then says so, and `links()` shows
         whether there are new ones, whose addresses nobody has.

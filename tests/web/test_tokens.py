@@ -145,6 +145,23 @@ def test_without_the_scope_nothing_speaks_of_money(served, program):
     assert {one["earned"] for one in program("people", "money").get("workers").json()} != {None}
 
 
+def test_a_token_for_links_takes_nobodys_place_and_learns_no_ids(tmp_path):
+    crowd = {"source": "web", "annotators": ["dora", "ann.k", "bob.k"]}
+    with closing(worked(tmp_path, crowd=crowd)) as service:
+        served = Served(service=service)
+        served.auth.links.make(["eve"], 1)
+        links, both = program_of(served, "links"), program_of(served, "links", "people")
+        for name in ("ann.k", service.ledger.pseudonyms()["ann.k"], "dora", "eve"):
+            answer = links.post("links", json={"workers": ["new", name]})
+            assert (answer.status_code, "'people'" in answer.text) == (422, True), name
+            assert both.post("links", json={"workers": [name]}).status_code == 200
+        (new,) = links.post("links", json={"workers": ["new"]}).json()
+        assert links.post("links", json={"workers": ["new"]}).status_code == 422
+        assert {one["worker"] for one in links.get("links").json()} == {""}
+        assert "eve" in {one["worker"] for one in both.get("links").json()}
+        assert links.delete(f"links/{new['id']}").status_code == 200
+
+
 def members(name, content):
     """Yield the files of a download: those of an archive, or itself."""
     if not zipfile.is_zipfile(io.BytesIO(content)):

@@ -272,15 +272,21 @@ def stop(_: Steers, context: ContextHere) -> m.Ended:
 
 
 @router.get("/links", responses=refusals())
-def links(_: ManagesLinks, context: ContextHere) -> list[m.LinkRow]:
-    """Return the workers' links that were made, without their addresses."""
-    return [m.LinkRow(**vars(link)) for link in context.auth.links.all()]
+def links(caller: ManagesLinks, context: ContextHere) -> list[m.LinkRow]:
+    """Return the workers' links that were made, without addresses; without "people" nor names."""
+    hidden = {} if caller.may(PEOPLE) else {"worker": ""}
+    return [m.LinkRow(**{**vars(link), **hidden}) for link in context.auth.links.all()]
 
 
 @router.post("/links", responses=refusals(409))
-def make_links(_: ManagesLinks, context: ContextHere, body: m.LinksBody) -> list[m.NewLink]:
-    """Make a personal link for every worker; nothing shows their addresses again."""
-    made = context.auth.links.make(body.workers, body.days)
+def make_links(caller: ManagesLinks, context: ContextHere, body: m.LinksBody) -> list[m.NewLink]:
+    """Make a personal link for every worker; nothing shows their addresses again.
+
+    Whoever has a link is that worker: without the scope "people" it is made for new names alone.
+    """
+    links, desk = context.auth.links, context.service.desk
+    taken = () if caller.may(PEOPLE) else desk.names_taken() | {one.worker for one in links.all()}
+    made = links.make(body.workers, body.days, taken)
     address = context.settings.address
     return [m.NewLink(**vars(link), url=address(f"/w/{token}")) for link, token in made]
 

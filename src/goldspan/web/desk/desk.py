@@ -542,6 +542,12 @@ class Desk:
             pages=-(-longest // ROWS),
         )
 
+    def names_taken(self) -> set[str]:
+        """Return the ids and pseudonyms of everybody at work, and the names of the plan."""
+        plan, known = self.inputs.plan, self.ledger.pseudonyms()
+        planned = (*plan.crowd.names, *(one.id for one in plan.workforce))
+        return {*planned, *self.ledger.standing(), *known, *known.values()}
+
     def check_item(self, item: str) -> None:
         """Raise `Refused` if there is no such item."""
         if item not in self.inputs.pool.place:

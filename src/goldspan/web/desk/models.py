@@ -430,7 +430,7 @@ class Row(View):
 
 
 class LinkRow(Row):
-    """A worker's link. Its address is shown when it is made."""
+    """A worker's link, "" for who may not see names. Its address is shown when it is made."""
 
     worker: str
 

@@ -45,7 +45,7 @@ SCOPES = {
     RESULTS: "read labels, items and downloads; annotators have pseudonyms",
     REVIEW: "read uncertain items, decide what their labels are, check for the audit",
     PEOPLE: "read who the annotators are and how good, and decide about them",
-    LINKS: "make, list and revoke personal links of annotators",
+    LINKS: "make personal links for new annotators, list and revoke links; names need people",
     MONEY: "read amounts of money, wherever they are shown",
     STEER: "pause, resume and end the campaign, draw for the audit",
 }

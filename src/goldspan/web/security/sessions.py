@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hmac import compare_digest, digest
 from threading import Lock
@@ -112,7 +112,9 @@ class Links:
     def __init__(self, notes: RecordCache, seal: Signer, campaign: str) -> None:
         self._notes, self._seal, self._campaign = notes, seal, campaign
 
-    def make(self, workers: Sequence[str], days: float) -> list[tuple[Link, str]]:
+    def make(
+        self, workers: Sequence[str], days: float, taken: Collection[str] = ()
+    ) -> list[tuple[Link, str]]:
         """Make a link for every worker; give each with its token, which nothing gives again."""
         if not 0 < days <= MOST_DAYS:
             raise InputError(f"a link holds for up to {MOST_DAYS:.0f} days, not for {days:g}")
@@ -123,6 +125,9 @@ class Links:
                                     worker=worker))  # fmt: skip
             elif worker in seen:
                 faults.append(Fault("appears twice", worker=worker))
+            elif worker in taken:
+                words = "is known here: another link needs the scope 'people'"
+                faults.append(Fault(words, worker=worker))
             seen.add(worker)
         if faults or not workers:
             raise FaultsError(faults, "" if faults else "give at least one worker")
