@@ -24,7 +24,7 @@ from web.desks import Served
 from web.oidc_provider import ALICE, CLIENT, SECRET, Provider
 from web.serving import KEYS, Clock, plan_file, serve
 
-MAY = {"requesters": ["alice@example.org"], "reviewers": ["sub:u-2"]}
+MAY = {"requesters": ["alice@example.org"], "reviewer_subjects": ["u-2"]}
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +117,9 @@ def test_a_reviewer_comes_in_as_one(served, provider):
         {"sub": "u-9", "email": "alice@example.org", "email_verified": "true"},
         {"sub": "alice@example.org"},
         {"sub": "sub:u-2"},
+        {"sub": "u-9", "email": "u-2", "email_verified": True},
+        {"sub": "u-9", "email": "sub:u-2", "email_verified": True},
+        {"sub": "u-9", "email": "alice@example.org\u3000", "email_verified": True},
     ],
 )
 def test_who_is_not_named_stays_outside(served, provider, person):
@@ -317,6 +320,19 @@ def test_a_claim_lets_people_in(claims, role):
 
 
 @pytest.mark.parametrize(
+    ("email", "role"),
+    [
+        ("BOSS@Example.org", "desk"),
+        ("bo\u017f\u017f@example.org", None),
+        ("bo\u00df@example.org", None),
+    ],
+)
+def test_addresses_differ_in_all_but_the_case_of_ascii(email, role):
+    plan = OpenId(issuer="https://a", client_id="c", requesters=("Boss@example.org",))
+    assert role_of(plan, {"sub": "u", "email": email, "email_verified": True}) == role
+
+
+@pytest.mark.parametrize(
     ("section", "words"),
     [
         ({"issuer": "http://a.example", "client_id": "c", **MAY}, "oidc.issuer: must be"),
@@ -324,7 +340,7 @@ def test_a_claim_lets_people_in(claims, role):
         ({"issuer": "https://a.example", "client_id": "c"}, "nobody could log in"),
         ({"issuer": "https://a.example", "client_id": " ", **MAY}, "client_id: is empty"),
         ({"issuer": "https://a.example", "client_id": "c", "claim": "groups", **MAY}, "oidc.claim"),
-        ({"issuer": "https://a.example", "client_id": "c", "requesters": ["alice"]}, "neither an"),
+        ({"issuer": "https://a.example", "client_id": "c", "requesters": ["sub:a"]}, "no e-mail"),
         ({"issuer": "https://a.example", "client_id": "c", "secret": "s3cret", **MAY}, "variable"),
         ({"issuer": "https://a.example", **MAY}, "oidc.client_id: is missing"),
     ],
@@ -337,6 +353,6 @@ def test_a_faulty_section_is_refused_with_the_plan(tmp_path, section, words):
 def test_the_section_is_no_part_of_what_a_campaign_is_known_by(tmp_path):
     path = plan_file(tmp_path)
     plain = read_plan(path)
-    section = {"issuer": "https://a.example", "client_id": "c", "requesters": ["sub:a"]}
+    section = {"issuer": "https://a.example", "client_id": "c", "requester_subjects": ["a"]}
     plan_file(tmp_path, oidc=section)
     assert read_plan(path).model_dump(mode="json") == plain.model_dump(mode="json")

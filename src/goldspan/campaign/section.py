@@ -156,8 +156,6 @@ def _is_host(name: str | None) -> bool:
 # What a plan says of logging in by OpenID Connect: `[oidc]`.
 
 OIDC_SECRET = "GOLDSPAN_OIDC_SECRET"  # noqa: S105 - the name of a variable
-SUBJECT = "sub:"
-"""How an entry begins that names a subject and no address."""
 
 
 class OpenId(Section):
@@ -169,10 +167,11 @@ class OpenId(Section):
     secret: Annotated[StrictStr, AfterValidator(check_variable)] = OIDC_SECRET
     name: StrictStr = "single sign-on"  # What the login page calls it
     scopes: Words = ("email",)  # Asked for beside "openid"
-    # Who enters as the requester: e-mail addresses that the provider has verified, or "sub:" and a
-    # subject
+    # Who enters as the requester: e-mail addresses that the provider has verified, or its subjects
     requesters: Words = ()
+    requester_subjects: Words = ()
     reviewers: Words = ()  # Who enters as a reviewer, in the same way
+    reviewer_subjects: Words = ()
     claim: StrictStr | None = None  # A claim whose values let people in, such as "groups"
     requester_values: Words = ()  # Values of the claim that a requester has one of
     reviewer_values: Words = ()  # The same of a reviewer
@@ -192,12 +191,13 @@ def oidc_faults(plan: OpenId | None, *, served: bool) -> Iterator[str]:
     values = (*plan.requester_values, *plan.reviewer_values)
     if bool(values) != (plan.claim is not None):
         yield "oidc.claim: belongs to requester_values or reviewer_values, which name its values"
-    if not (values or plan.requesters or plan.reviewers):
+    named = (*plan.requesters, *plan.reviewers)
+    if not (values or named or plan.requester_subjects or plan.reviewer_subjects):
         yield "oidc.requesters: nobody could log in: name e-mail addresses, or a claim with values"
-    for key in ("requesters", "reviewers"):
-        for one in getattr(plan, key):
-            if not one.startswith(SUBJECT) and "@" not in one.strip("@"):
-                yield f'oidc.{key}: {one!r} is neither an e-mail address nor "sub:" and a subject'
+    for one in named:
+        if "@" not in one.strip("@"):
+            where = "requester_subjects or reviewer_subjects"
+            yield f"oidc: {one!r} is no e-mail address: a subject belongs into {where}"
 
 
 def is_address(url: str, *, local: bool) -> bool:

@@ -355,8 +355,8 @@ def add(
 
     Scopes: progress (how far the campaign is), results (labels, items and downloads, annotators by
     pseudonym), review (uncertain items, and decisions about labels), people (who the annotators
-    are, how good, and decisions about them), links (personal links of new annotators), money (amounts),
-    steer (pause, resume, stop). Give a program no more than it needs.
+    are, how good, and decisions about them), links (personal links of new annotators), money
+    (amounts), steer (pause, resume, stop). Give a program no more than it needs.
 
     Examples:
 

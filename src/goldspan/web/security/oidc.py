@@ -17,7 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlencode
 
-from goldspan.campaign.section import SUBJECT, is_address
+from goldspan.campaign.section import is_address
 from goldspan.errors import GoldspanError, MissingExtraError
 from goldspan.plugins import secret_of
 from goldspan.store.engine import BoundError
@@ -259,24 +259,27 @@ class OpenIdLogin:
 def role_of(plan: OpenId, claims: Mapping[str, Any]) -> str | None:
     """Return as what somebody enters, None if they may not; who may be both is a requester.
 
-    An e-mail address counts only if the provider says that it has verified it.
+    An e-mail address counts only if the provider says that it has verified it; case only where it
+    is of ASCII: by Unicode's, "\u017f" would be an "s".
     """
-    names = {f"{SUBJECT}{claims['sub']}"}
-    email = claims.get("email")
-    if isinstance(email, str) and claims.get("email_verified") is True:
-        names.add(email.strip().casefold())
+    email = claims.get("email") if claims.get("email_verified") is True else None
+    mine = _lower(email) if isinstance(email, str) else None
     given = claims.get(plan.claim) if plan.claim else None
     values = {given} if isinstance(given, str) else set()
     if isinstance(given, list):
         values = {one for one in given if isinstance(one, str)}
-    for role, people, allowed in (
-        (DESK, plan.requesters, plan.requester_values),
-        (REVIEWER, plan.reviewers, plan.reviewer_values),
+    for role, addresses, subjects, allowed in (
+        (DESK, plan.requesters, plan.requester_subjects, plan.requester_values),
+        (REVIEWER, plan.reviewers, plan.reviewer_subjects, plan.reviewer_values),
     ):
-        known = {one if one.startswith(SUBJECT) else one.strip().casefold() for one in people}
-        if names & known or values & set(allowed):
+        is_named = claims["sub"] in subjects or mine in {_lower(one.strip()) for one in addresses}
+        if is_named or values & set(allowed):
             return role
     return None
+
+
+def _lower(address: str) -> bytes:
+    return address.encode("utf-8", "surrogatepass").lower()  # bytes: the letters of ASCII alone
 
 
 def check_installed() -> None:
