@@ -21,4 +21,4 @@ with Client(sys.argv[1]) as desk:  # the token is that of GOLDSPAN_TOKEN
     reported = [row.item for row in desk.items(state="flagged")]
     print(f"reported by annotators: {reported}")
     labels = next(file.name for file in desk.files() if file.name.startswith("gold."))
-    print(f"written: {desk.download(labels)}")
+    print(f"written: {desk.download(labels, '.')}")

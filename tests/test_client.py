@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import pickle
 import subprocess
@@ -94,17 +95,28 @@ def test_what_is_decided_is_decided(served, client):
         client.decide(item)
 
 
-def test_a_file_is_written_whole(served, client, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_file_is_written_whole(served, client, tmp_path):
     name = "gold.csv" if served.service.inputs.plan.is_single else "gold.conll"
-    assert client.download(name) == Path(name)
-    assert Path(name).read_bytes() == served.service.desk.export(name).content
-    client.download("answers.csv" if name == "gold.csv" else "answers.tsv", "mine", names=True)
-    assert "ann.k" in Path("mine").read_text()
+    assert client.download(name, tmp_path) == tmp_path / name
+    assert (tmp_path / name).read_bytes() == served.service.desk.export(name).content
+    other = "answers.csv" if name == "gold.csv" else "answers.tsv"
+    assert "ann.k" in client.download(other, tmp_path, names=True).read_text()
     with pytest.raises(RefusedError) as refused:
-        client.download("nothing", "mine")
+        client.download("nothing", tmp_path)
     assert (refused.value.status, refused.value.code) == (404, "unknown")
-    assert "ann.k" in Path("mine").read_text()
+    assert {one.name for one in tmp_path.iterdir()} == {name, other}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../gold.csv", "/etc/x", "a/b", "..", ".bashrc", "a\\b", "c:x", "C:\\x", "NUL", "com1.txt",
+     "x.", "gold.csv ", "gold.csv\n", "a\0b", "", "\u202egold"],
+)  # fmt: skip
+def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
+    server = Server()
+    with pytest.raises(InputError, match="is not the name of a file"):
+        server.client().download(name, tmp_path)
+    assert server.asked == list(tmp_path.iterdir()) == []
 
 
 def test_a_refusal_says_why_in_the_servers_words(served, client):
@@ -255,8 +267,29 @@ def test_a_page_in_place_of_a_file_replaces_no_file(tmp_path):
     file.write_text("good")
     server = Server(httpx2.Response(200, content=b"<html>Please log in</html>"))
     with pytest.raises(RefusedError, match="sent no file"):
-        server.client().download("gold.conll", file)
+        server.client().download("gold.conll", tmp_path)
     assert file.read_text() == "good"
+
+
+def test_what_a_file_holds_is_that_of_the_try_that_succeeded(tmp_path):
+    class Cut(httpx2.SyncByteStream):
+        def __iter__(self):
+            yield b"half of it"
+            raise httpx2.ReadError("gone")
+
+    sent = {"Content-Disposition": "attachment", "Content-Encoding": "gzip"}
+    page = httpx2.Response(200, headers={"Content-Disposition": "attachment"}, stream=Cut())
+    whole = httpx2.Response(200, headers=sent, stream=httpx2.ByteStream(gzip.compress(b"all")))
+    assert Server(page, whole).client().download("a.csv", tmp_path).read_bytes() == b"all"
+
+
+def test_whoever_answers_does_not_bring_the_token_into_a_message():
+    secret = "gst_1_Abcdefghijkl"
+    body = {"error": {"code": "x", "message": f"no {secret.upper()}"}}
+    server = Server(httpx2.Response(403, json=body))
+    with pytest.raises(RefusedError, match="quote the key") as told:
+        Client("http://127.0.0.1:1", secret, transport=httpx2.MockTransport(server)).overview()
+    assert secret.lower() not in str(told.value).lower()
 
 
 def test_an_answer_that_cannot_be_unpacked_is_told():

@@ -38,6 +38,7 @@ SHARED = {
     "archives",
     "client",
     "errors",
+    "http",
     "money",
     "params",
     "protocols",

@@ -11,6 +11,7 @@ import base64
 import hmac
 import json
 import random
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import quote, urlsplit
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError
+from goldspan.http import ask, is_download, without_secret
 from goldspan.plugins import secret_of
 
 try:
@@ -70,6 +72,11 @@ PASSING = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses after which the same request may succeed."""
 UNDONE = frozenset({429})
 """Of these, the ones that say that nothing was done."""
+LARGEST = 64_000_000
+"""Bytes of a reply that is no file."""
+_DEVICE = re.compile(r"(con|prn|aux|nul|com.|lpt.)(\..*)?", re.IGNORECASE)
+_FILE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,98}[A-Za-z0-9])?")
+"""What Windows takes for devices; what else a file of a campaign can be called."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -149,7 +156,7 @@ class Client:
             raise MissingExtraError("httpx2", "client", "the client") from None
         from goldspan import __version__
 
-        self._tries, self._sleep = tries, sleep
+        self._tries, self._seconds, self._sleep, self._token = tries, seconds, sleep, token
         self._http = httpx2.Client(
             base_url=f"{self.url}/api/desk/", timeout=seconds, follow_redirects=False,
             trust_env=not is_local, transport=transport,
@@ -218,23 +225,26 @@ class Client:
         """Return the files that can be downloaded (scope "results")."""
         return self._get(tuple[Export, ...], "exports")
 
-    def download(self, name: str, path: str | Path | None = None, *, names: bool = False) -> Path:
-        """Write a file of the campaign; a file that is there is replaced when it is whole.
+    def download(self, name: str, folder: str | Path, *, names: bool = False) -> Path:
+        """Write a file of the campaign into a folder, and nowhere else.
+
+        A file of the same name is replaced when the new one is whole.
 
         Args:
-            name: As in `files()`.
-            path: Where to; by default `name` in the working directory.
+            name: As in `files()`: letters, digits and . _ - alone, whatever the server says.
+            folder: Where to.
             names: Whether it names the annotators (scope "people"; the campaign's log records it).
         """
         from goldspan.crowd.atomic import new_file
 
-        target = Path(name if path is None else path)
+        if not _FILE.fullmatch(name) or _DEVICE.fullmatch(name):
+            raise InputError(f"{name!r:.100} is not the name of a file of a campaign")
+        target = Path(folder, name)
         params = {"names": "true"} if names else {}
-        answer = self._send("GET", f"exports/{quote(name, safe='')}", params=params)
-        if "attachment" not in answer.headers.get("Content-Disposition", ""):
-            raise self._strange(answer, "it sent no file")  # a page of a proxy, say
-        with new_file(target) as temporary:
-            temporary.write_bytes(answer.content)
+        with new_file(target) as temporary, temporary.open("wb") as file:
+            answer = self._send("GET", f"exports/{name}", params=params, file=file)
+            if not is_download(answer):
+                raise self._strange(answer, "it sent no file")
         return target
 
     # ---- what is decided ----
@@ -332,7 +342,7 @@ class Client:
             told = _retry_after(answer)
             if is_last or not passes or (told is not None and told > LONGEST_PAUSE):
                 assert answer is not None  # the last try raises
-                raise _refusal(answer)
+                raise _refusal(answer, self._token)
             self._sleep(min(max(pause, told or 0.0), LONGEST_PAUSE))
         raise AssertionError("the last try returns or raises")
 
@@ -341,7 +351,7 @@ class Client:
         import httpx2
 
         try:
-            return self._http.request(method, path, **more)
+            return ask(self._http, method, path, LARGEST, self._seconds, **more)
         except httpx2.TransportError as error:
             if again:
                 return None
@@ -388,11 +398,12 @@ def _retry_after(answer: Any) -> float | None:
     return float(told[:9]) if told.isascii() and told.isdigit() else None
 
 
-def _refusal(answer: Any) -> RefusedError:
-    """Return what the server refused, in its own words."""
+def _refusal(answer: Any, token: str) -> RefusedError:
+    """Return what the server refused, in its own words; whoever answers may echo the token."""
     try:
         said = answer.json()["error"]
-        return RefusedError(answer.status_code, str(said["code"]), str(said["message"]))
+        code, words = (without_secret(str(said[name]), token) for name in ("code", "message"))
+        return RefusedError(answer.status_code, code, words)
     except (ValueError, LookupError, TypeError):
         words = "The server answered something else than goldspan does: is the address right?"
         return RefusedError(answer.status_code, "form", words)

@@ -712,6 +712,23 @@ def test_a_redirection_is_explained_without_what_may_be_secret(server):
     assert "sk-1" not in answer.missing
 
 
+def test_a_key_that_comes_back_altered_is_in_no_message(server, monkeypatch):
+    monkeypatch.setenv("MY_KEY", "sk-very-secret-123")
+    echo, key = "SK%2DVERY SECRET-123", {"key_variable": "MY_KEY"}
+
+    def told(reply):
+        with opened(server, reply=reply, tries=1, **key) as model:
+            return repr([list(model.label(ITEMS[:1])), model.facts()])
+
+    assert "quote the key" in told(lambda _: httpx2.Response(400, json={"error": echo}))
+    assert "quote the key" in told(lambda _: httpx2.Response(500, text=echo))
+    assert "it redirects," in told(
+        lambda _: httpx2.Response(301, headers={"location": f"//{echo}"})
+    )
+    reply = {"model": echo, "system_fingerprint": echo, "choices": []}
+    assert "VERY" not in told(lambda _: httpx2.Response(200, json=reply))
+
+
 def test_own_pauses_stay_bounded_and_are_not_the_endpoints_wish(monkeypatch):
     from goldspan.annotators import endpoint
 

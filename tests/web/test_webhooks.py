@@ -407,13 +407,26 @@ def test_nothing_is_sent_to_this_machine_or_a_private_network(opened, receiver, 
     assert receiver.got == []
 
 
-def test_an_address_of_a_private_network_or_none_is_not_public():
-    for address in (
-        "10.1.2.3", "169.254.169.254", "::1", "fd00::1", "0.0.0.0", "::ffff:127.0.0.1",
-        "100.64.0.1", "224.0.0.1", "64:ff9b::a00:1", "2002:7f00:1::", "example.org",
-    ):  # fmt: skip
-        assert not is_public(address)
-    assert is_public("2606:2800:21f:cb07:6820:80da:af6b:8b2c")
+SPECIAL = """
+    0.0.0.0 0.255.255.255 10.1.2.3 100.64.0.1 100.127.255.255 127.8.9.1 168.63.129.16
+    169.254.169.254 172.16.0.1 172.31.255.255 192.0.0.8 192.0.0.192 192.0.2.1 192.31.196.1 192.52.193.1 192.88.99.1
+    192.168.0.1 192.175.48.1 198.18.0.1 198.19.255.255 198.51.100.1 203.0.113.1 224.0.0.1 239.1.1.1
+    240.0.0.1 255.255.255.255 :: ::1 ::7f00:1 ::5db8:d70e ::ffff:127.0.0.1 ::ffff:192.88.99.1
+    ::ffff:0:7f00:1 64:ff9b::a00:1 64:ff9b:1::5db8:d70e 100::1 100:0:0:1::1 2001::1 2001:2::1
+    2001:10::1 2001:20::1 2001:db8::1 2002:7f00:1:: 2002:5db8:d70e:: 2620:4f:8000::1 3fff::1
+    3fff:fff::1 4000::1 5f00::1 fc00::1 fd00:ec2::254 fe80::1 fe80::1%eth0 fec0::1 feff::1 ff02::1
+    ff0e::1 example.org 127.1 0x7f000001 2130706433
+"""
+PUBLIC = """
+    1.1.1.1 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 168.63.129.17 172.32.0.0 192.0.1.0
+    192.88.98.1 198.20.0.0 223.255.255.255 ::ffff:93.184.215.14 64:ff9b::5db8:d70e 2001:200::1
+    2606:2800:21f:cb07:6820:80da:af6b:8b2c 2a00:1450::1 2003::1
+"""
+
+
+@pytest.mark.parametrize(("addresses", "public"), [(SPECIAL, False), (PUBLIC, True)])
+def test_an_address_of_a_private_network_or_none_is_not_public(addresses, public):
+    assert [one for one in addresses.split() if is_public(one) != public] == []
 
 
 def test_whatever_fails_the_try_counts_and_the_next_one_waits(service):

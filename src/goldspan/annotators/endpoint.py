@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from goldspan.errors import InputError, MissingExtraError
+from goldspan.http import ask, without_secret
 
 if TYPE_CHECKING:
     import httpx2
@@ -76,6 +77,10 @@ class Endpoint:
         self._first_wait, self._client = first_wait, client or _client(base_url, seconds)
         self._turn, self._pause = Lock(), 0.0
 
+    def shown(self, text: str) -> str:
+        """Return words of the endpoint without the key."""
+        return without_secret(text, self._key)
+
     def close(self) -> None:
         """Close its connections."""
         self._client.close()
@@ -126,32 +131,25 @@ class Endpoint:
         headers = {"Content-Type": "application/json", "Idempotency-Key": name}
         if self._key is not None:
             headers["Authorization"] = f"Bearer {self._key}"
-        end = time.monotonic() + self._seconds
+        where = self._client, "POST", self.url
         try:
-            with self._client.stream("POST", self.url, content=content, headers=headers) as answer:
-                found = bytearray()
-                for chunk in answer.iter_bytes():
-                    found += chunk
-                    if time.monotonic() > end:
-                        raise MaybePaidError(f"no whole reply within {self._seconds:g} seconds")
-                    if len(found) > LARGEST:
-                        raise MaybePaidError(f"the reply is larger than {LARGEST:,} bytes")
-                return answer.status_code, answer.headers, bytes(found)
+            answer = ask(*where, LARGEST, self._seconds, content=content, headers=headers)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
             return 0, {}, f"no connection ({type(error).__name__}: {error})".encode()
         except (httpx2.ProxyError, httpx2.UnsupportedProtocol, httpx2.LocalProtocolError) as error:
             return 0, {}, f"it could not be sent ({type(error).__name__})".encode()
         except httpx2.TimeoutException:
-            raise MaybePaidError(f"no reply within {self._seconds:g} seconds") from None
+            raise MaybePaidError(f"no whole reply within {self._seconds:g} seconds") from None
+        except httpx2.DecodingError as error:
+            raise MaybePaidError(str(error)) from None
         except (httpx2.RequestError, httpx2.StreamError) as error:
             raise MaybePaidError(f"the connection broke ({type(error).__name__})") from None
+        return answer.status_code, answer.headers, answer.content
 
     def _redirected(self, location: str) -> str:
         """Say where a redirection leads, without the query, which may hold a secret."""
-        parts = (
-            urlsplit(self._error_text(location.encode("utf-8", "replace"))) if location else None
-        )
-        where = f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts else ""
+        parts = urlsplit(self._error_text(location.encode("utf-8", "replace")))
+        where = f" to {parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else ""
         return f"it redirects{where}, which is not followed: name the place itself as base_url"
 
     def _error_text(self, content: bytes) -> str:
@@ -162,8 +160,7 @@ class Endpoint:
             text = str(found["message"] if isinstance(found, Mapping) else found)
         except (ValueError, KeyError, TypeError, RecursionError):
             pass
-        if self._key:
-            text = text.replace(self._key, "***")
+        text = without_secret(text, self._key)
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         return line[:_SHOWN] + ("…" if len(line) > _SHOWN else "") or "no reason given"
 

@@ -483,8 +483,8 @@ class LanguageModel(Annotator):
         """Return what is kept of a reply, with what is wrong with it."""
         bound = self._bound(item)
         kept: dict[str, Any] = {
-            "model": _text(found.get("model")),
-            "fingerprint": _text(found.get("system_fingerprint")),
+            "model": self._endpoint.shown(_text(found.get("model"))),
+            "fingerprint": self._endpoint.shown(_text(found.get("system_fingerprint"))),
             "usage": asdict(_usage(found.get("usage"), bound)),
         }
         try:
@@ -522,6 +522,7 @@ class LanguageModel(Annotator):
             why = f"{faults[-1]} (after {used.calls} calls)"
             return ItemAnswer(item.id, missing=why, usage=used, repeated=not is_new)
         answer = pooled(item, readings)
+        answer = replace(answer, unplaced=tuple(map(self._endpoint.shown, answer.unplaced)))
         if answer.spans is not None and self.options.samples == 1:  # it decided, however sure
             tags = written(answer.spans, len(item.tokens), self.task.codec)
             answer = replace(answer, tags=tags)

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from hashlib import blake2b
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from goldspan.campaign.clock import WallTimes, wall_of
@@ -57,7 +57,15 @@ GONE = 410
 """The status by which a program says that it wants no such message any more."""
 SHOWN = 100
 """Deliveries that the desk shows."""
-_NAT64 = IPv6Network("64:ff9b::/96")
+_NAT64, _UNICAST = IPv6Network("64:ff9b::/96"), IPv6Network("2000::/3")
+_SPECIAL = tuple(map(ip_network, (
+    "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16", "169.254.0.0/16",
+    "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24",
+    "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24",
+    "203.0.113.0/24", "224.0.0.0/3",
+    "2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
+)))  # fmt: skip
+"""The registries of special-purpose addresses at IANA, multicast, and Azure's metadata service."""
 Resolve = Callable[[str, int], list[str]]
 """Finds the addresses of a host."""
 
@@ -77,11 +85,11 @@ def is_public(address: str) -> bool:
     except ValueError:
         return False
     if isinstance(found, IPv6Address):
-        nat64 = IPv4Address(found.packed[12:]) if found in _NAT64 else None
-        inner = found.ipv4_mapped or found.sixtofour or nat64
-        if inner is not None:
-            return is_public(str(inner))
-    return found.is_global and not (found.is_multicast or found.is_reserved)
+        inner = IPv4Address(found.packed[12:]) if found in _NAT64 else found.ipv4_mapped
+        if inner is None and found not in _UNICAST:
+            return False
+        found = inner or found
+    return not any(found in network for network in _SPECIAL)
 
 
 def resolve(host: str, port: int) -> list[str]:

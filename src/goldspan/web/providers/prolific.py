@@ -23,6 +23,7 @@ from goldspan.errors import (
     UnavailableError,
     UnknownNameError,
 )
+from goldspan.http import ask, without_secret
 from goldspan.money import to_micro
 from goldspan.web.errors import Refused
 from goldspan.web.models import json_object
@@ -94,6 +95,8 @@ SECONDS = 30.0
 LONGEST_WAIT = 120.0
 """Seconds; who is told to wait longer comes back at another time."""
 MOST_WORDS = 300
+MOST_BYTES = 10_000_000
+"""Of a reply."""
 
 
 class Declined(GoldspanError):  # noqa: N818 - what happened to the request
@@ -175,7 +178,8 @@ class Api:
 
         headers = {"Authorization": f"Token {self._token}"}
         try:
-            answer = self._client.request(method, URL + path, json=body, headers=headers)
+            more = {"json": body, "headers": headers}
+            answer = ask(self._client, method, URL + path, MOST_BYTES, SECONDS, **more)
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout):
             return None  # nothing was sent
         except httpx2.RequestError as error:
@@ -191,7 +195,7 @@ class Api:
             return answer
         if status == 401:  # the account's fault, not the request's
             raise Later("Prolific does not take the token: is it right, and not deleted?")
-        raise Declined(status, answer.text)
+        raise Declined(status, without_secret(answer.text, self._token))
 
 
 def _wait(answer: Any, attempt: int) -> float:

@@ -19,6 +19,7 @@ from urllib.parse import quote_plus, urlencode
 
 from goldspan.campaign.section import is_address
 from goldspan.errors import GoldspanError, MissingExtraError
+from goldspan.http import ask
 from goldspan.plugins import secret_of
 from goldspan.store.engine import BoundError
 from goldspan.web.errors import Refused
@@ -231,26 +232,17 @@ class OpenIdLogin:
     def _ask(self, method: str, url: str, **more: Any) -> dict[str, Any]:
         import httpx2
 
-        body = bytearray()
-        until = time.monotonic() + SECONDS
         try:
-            with (
-                httpx2.Client(
-                    timeout=SECONDS, follow_redirects=False, transport=self._transport,
-                    trust_env=not self.plan.local,
-                ) as client,
-                client.stream(method, url, **more) as answer,
-            ):  # fmt: skip
-                for part in answer.iter_bytes():
-                    body += part
-                    if len(body) > MOST_BYTES or time.monotonic() > until:
-                        raise ProviderError("the provider's answer is too long")
-                status = answer.status_code
+            with httpx2.Client(
+                timeout=SECONDS, follow_redirects=False, transport=self._transport,
+                trust_env=not self.plan.local,
+            ) as client:  # fmt: skip
+                answer = ask(client, method, url, MOST_BYTES, SECONDS, **more)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ProviderError(f"the provider cannot be reached: {type(error).__name__}") from None
-        found = json_object(bytes(body))
-        if status != 200:
-            raise ProviderError(f"the provider answered {status}")
+        found = json_object(answer.content)
+        if answer.status_code != 200:
+            raise ProviderError(f"the provider answered {answer.status_code}")
         if found is None:
             raise ProviderError("the provider's answer is not a JSON object")
         return found

@@ -1,0 +1,105 @@
+"""Replies of other people's servers: bounded in bytes, also unpacked, shown without our keys."""
+
+from __future__ import annotations
+
+import math
+import time
+import zlib
+from base64 import b64encode
+from collections.abc import Iterator
+from html import unescape
+from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    import httpx2
+
+MOST_OF_FILE = 8 << 30
+"""Bytes of a file."""
+HIDDEN = "its words are not shown, as they quote the key"
+MOST_WORDS = 10_000
+"""Characters of what a server says that are looked at."""
+LEAST = 8
+"""Letters and digits in a row of a key by which it is recognised."""
+
+
+def ask(
+    client: httpx2.Client, method: str, url: str, most: int, seconds: float,
+    file: BinaryIO | None = None, **more: Any,
+) -> httpx2.Response:  # fmt: skip
+    """Send a request and read the reply: `most` bytes, and `seconds` in all.
+
+    A download that succeeds goes into `file`, if there is one, without these bounds. A reply that
+    is larger or packed otherwise than asked raises `httpx2.DecodingError`, one that takes longer
+    `httpx2.ReadTimeout`.
+    """
+    import httpx2
+
+    until, headers = time.monotonic() + seconds, {**more.pop("headers", {}), **_PACKED}
+    with client.stream(method, url, headers=headers, **more) as answer:
+        content = b""
+        if file and answer.is_success and is_download(answer):
+            file.seek(0)
+            file.truncate()
+            file.writelines(_read(answer, MOST_OF_FILE, math.inf))
+        else:
+            content = b"".join(_read(answer, most, until))
+        kept = {k: v for k, v in answer.headers.items() if k not in _OF_THE_WAY}
+        return httpx2.Response(answer.status_code, headers=kept, content=content)
+
+
+_PACKED = {"Accept-Encoding": "gzip"}
+_OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}
+
+
+def is_download(answer: httpx2.Response) -> bool:
+    """Whether a reply is a file, and not a page of a proxy, say."""
+    return "attachment" in answer.headers.get("Content-Disposition", "")
+
+
+def _read(answer: httpx2.Response, most: int, until: float) -> Iterator[bytes]:
+    """Yield the parts of a reply, unpacked within the bounds."""
+    import httpx2
+
+    packed, left = answer.headers.get("Content-Encoding", "identity"), most
+    if packed not in {"gzip", "identity"}:
+        raise httpx2.DecodingError(f"the reply is packed by {packed:.40}, which was not asked for")
+    unpack = zlib.decompressobj(31) if packed == "gzip" else None
+    for raw in answer.stream:  # type: ignore[union-attr]  # the bytes as they come
+        try:
+            part = unpack.decompress(raw, left + 1) if unpack else raw
+        except zlib.error as error:
+            raise httpx2.DecodingError(f"the reply cannot be unpacked: {error}") from None
+        left -= len(part)
+        if left < 0:
+            raise httpx2.DecodingError(f"the reply is larger than {most:,} bytes")
+        if time.monotonic() > until:
+            raise httpx2.ReadTimeout("no whole reply in time")
+        yield part
+    if unpack and not unpack.eof:
+        raise httpx2.DecodingError("the reply ends in its middle")
+
+
+def without_secret(text: str, secret: str | None) -> str:
+    """Return what a server said, its beginning, without a secret of ours: also split or encoded.
+
+    >>> without_secret("no key sk-Abcdefgh", "sk-Abcdefgh"), without_secret("no key", "sk-Abcdefgh")
+    ('no key ***', 'no key')
+    >>> without_secret("no key SK%2dABCD EFGH", "sk-Abcdefgh") == HIDDEN
+    True
+    """
+    text = text[:MOST_WORDS]
+    if not secret:
+        return text
+    text, raw = text.replace(secret, "***"), secret.encode()
+    packed = [b64encode(bytes(n) + raw)[n + 1 :].decode() for n in range(3)]
+    words = list(map(_plain, (secret, secret[::-1], raw.hex(), *packed)))
+    if len(words[0]) < LEAST:
+        return text
+    parts = {one[n : n + LEAST] for one in words for n in range(len(one) - LEAST + 1)}
+    said = _plain(unescape(unquote(unquote(text))))
+    return HIDDEN if any(part in said for part in parts) else text
+
+
+def _plain(text: str) -> str:
+    return "".join(mark for mark in text.casefold() if mark.isalnum())
