@@ -74,7 +74,7 @@ class PlayedWork:
 
     def submit(self, worker, task, key, answer):
         self._call("submit", worker, task, key, answer)
-        return {"status": "accepted", "message": "", "paid": "0.05", "feedback": None, "me": ME}
+        return {"status": "accepted", "message": "", "paid": "0.05", "feedback": None}
 
     def given(self, worker, since):
         self._call("given", worker, since)
@@ -87,7 +87,7 @@ class PlayedWork:
 
     def change(self, worker, task, key, answer, since):
         self._call("change", worker, task, key, answer, since)
-        return {"status": "changed", "message": "", "me": ME}
+        return {"status": "changed", "message": ""}
 
     def skip(self, worker, task, reason):
         self._call("skip", worker, task, reason)

@@ -116,7 +116,6 @@ class Hand:
         if status != 200:
             self.faults.append(f"{self.name}: {status} {got}")
             return
-        got.pop("me")
         if self.told.setdefault(name, got) != got:
             self.faults.append(f"{self.name}: {name} was {self.told[name]}, then {got}")
 

@@ -194,7 +194,6 @@ class AnswerAnswer(BaseModel):
     """What became of an answer."""
 
     status: Literal["accepted", "late", "draft", "duplicate"]
-    me: Me
     message: str = ""
     paid: str | None = "0"
     feedback: Feedback | None = None
@@ -227,7 +226,6 @@ class ChangeAnswer(BaseModel):
     """What became of a change."""
 
     status: Literal["changed"]
-    me: Me
     message: str = ""
 
 
@@ -235,7 +233,6 @@ class Done(BaseModel):
     """What became of a task that was skipped, flagged or given back."""
 
     status: Literal["skipped", "flagged", "released"]
-    me: Me | None = None
 
 
 class ErrorFacts(BaseModel):

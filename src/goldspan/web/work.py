@@ -410,7 +410,6 @@ class Work:
             "message": said.format(reason=receipt.reason),
             "paid": (from_micro(receipt.cost) if self.inputs.plan.is_paid else None),
             "feedback": self._feedback(worker, item, labels),
-            "me": self._me(worker),
         }
 
     def given(self, worker: str, since: int) -> dict[str, Any]:
@@ -468,13 +467,13 @@ class Work:
             self._count(receipt.status)
             self.took()
         said = _SAID[receipt.status].format(reason=receipt.reason)
-        return {"status": receipt.status, "message": said, "me": self._me(worker)}
+        return {"status": receipt.status, "message": said}
 
     def skip(self, worker: str, task: str, reason: str) -> dict[str, Any]:
         """Return a task back for good."""
         item = self.tasks.item(worker, task)
         self._write(worker, lambda entry: _pass(entry, worker, item, reason))
-        return {"status": "skipped", "me": self.me(worker)}
+        return {"status": "skipped"}
 
     def flag(self, worker: str, task: str, key: str, reason: str, note: str) -> dict[str, Any]:
         """Keep that something is wrong with an item, and give it back for good.
@@ -494,13 +493,13 @@ class Work:
             _pass(entry, worker, item, reason)
 
         self._write(worker, act)
-        return {"status": "flagged", "me": self.me(worker)}
+        return {"status": "flagged"}
 
     def release(self, worker: str, task: str) -> dict[str, Any]:
         """Return a task back for others."""
         item = self.tasks.item(worker, task)
         self._write(worker, lambda entry: assignments.release(entry, worker, item, ""))
-        return {"status": "released", "me": self.me(worker)}
+        return {"status": "released"}
 
     def me(self, worker: str) -> dict[str, Any]:
         """Return what the worker has done, may still get, and has earned."""

@@ -83,7 +83,7 @@ def test_sent_again_a_check_counts_once_and_another_under_its_key_is_refused(aud
     answer = right_answer(audited, audited.desk.tasks.item("a", task))
     told = [checking.submit("a", "", task, sent, answer) for _ in range(2)]
     assert told[0] == told[1]
-    assert told[0]["me"]["done"] == len(audited.ledger.records(CHECK)) == 1
+    assert len(audited.ledger.records(CHECK)) == 1
     with pytest.raises(Refused, match="Another answer"):
         checking.skip("a", "", task, sent, "I am not sure")
 

@@ -158,12 +158,12 @@ class Fake:
             self.lost -= 1
             return _error(502, "gateway", "")
         if path == "change":
-            return {"status": "changed", "message": "Your answer was changed.", "me": self.me}
+            return {"status": "changed", "message": "Your answer was changed."}
         if path != "answers":
-            return {"status": {"skip": "skipped", "flag": "flagged"}[path], "me": self.me}
+            return {"status": {"skip": "skipped", "flag": "flagged"}[path]}
         return {
             "status": self.status, "message": self.message, "paid": "0.05",
-            "feedback": self.truth.get(body["task"]), "me": self.me,
+            "feedback": self.truth.get(body["task"]),
         }  # fmt: skip
 
     @property

@@ -67,13 +67,13 @@ class Checking:
         """Keep what somebody found."""
         item = self.tasks.item(who, task)
         self._keep(who, by, key, {"item": item, "labels": self.tasks.labels(item, answer)})
-        return {"status": "accepted", "me": self._me()}
+        return {"status": "accepted"}
 
     def skip(self, who: str, by: str, task: str, key: str, reason: str) -> dict[str, Any]:
         """Keep that somebody cannot tell: the item counts as unknown."""
         item = self.tasks.item(who, task)
         self._keep(who, by, key, {"item": item, "labels": None, "reason": reason})
-        return {"status": "skipped", "me": self._me()}
+        return {"status": "skipped"}
 
     def _keep(self, who: str, by: str, key: str, found: dict[str, Any]) -> None:
         """Keep and pay a check; sent again under its key, it changes nothing."""

@@ -218,7 +218,6 @@ async function hand(path, content) {
     memory.dropDraft(draftOf(task));
     setBusy(false);
     banner("");
-    if (reply.me) showMe(reply.me);
     tellFate(reply);
     if (reply.feedback) showFeedback(reply.feedback, widget.work);
     else await next();
@@ -230,7 +229,6 @@ async function sendAgain(entry) {
   try {
     const reply = await outbox.deliver(entry);
     banner("");
-    showMe(reply.me);
     note("The answer has arrived.", "good");
     tellFate(reply);
   } catch (error) {
