@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.report.wording import count, number, percent, plural, printable, share, shorten
+from goldspan.report.wording import count, number, percent, plural, share, shorten
+from goldspan.spans.notebook import printable
 
 
 def test_numbers_are_written_as_readers_want_them():

@@ -26,9 +26,9 @@ from goldspan.report.wording import (
     count,
     interval,
     percent,
-    printable,
     shorten,
 )
+from goldspan.spans.notebook import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

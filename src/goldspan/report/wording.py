@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -44,16 +43,6 @@ def shorten(text: str, limit: int = 80) -> str:
         return text
     tail = (limit - 1) // 3
     return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
-
-
-def printable(text: str) -> str:
-    """Show control characters, which HTML forbids, and stray surrogates as a replacement mark."""
-    if text.isprintable():
-        return text
-    bad = {"Cc", "Cs"}
-    return "".join(
-        "\ufffd" if unicodedata.category(c) in bad and c not in "\t\n" else c for c in text
-    )
 
 
 def measure_of(record: CampaignRecord) -> str:

@@ -7,9 +7,11 @@ escaped.
 
 from __future__ import annotations
 
+import html
 import math
+import re
+import unicodedata
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goldspan.errors import MissingExtraError
@@ -55,6 +57,30 @@ class Html(str):
     __slots__ = ()
 
 
+def printable(text: str) -> str:
+    r"""Show what HTML forbids or what turns words round as a mark; end other changes of direction.
+
+    >>> printable("a\0b") == "a\ufffdb", printable("\u202etxt\u2067") == "\ufffdtxt\u2067\u2069"
+    (True, True)
+    """
+    if text.isprintable():
+        return text
+    marks = (
+        "\ufffd" if unicodedata.category(one) in _BAD and one not in "\t\n" else one for one in text
+    )
+    shown = "".join(marks).translate(_TURNS)
+    return shown + "\u2069" * len(_ISOLATES.findall(shown)) + "\u202c" * len(_EMBEDS.findall(shown))
+
+
+_BAD = {"Cc", "Cs"}
+_TURNS = dict.fromkeys((0x202D, 0x202E), "\ufffd")
+_ISOLATES, _EMBEDS = re.compile("[\u2066-\u2068]"), re.compile("[\u202a\u202b]")
+
+
+def _escape(text: str) -> str:
+    return html.escape(printable(text))
+
+
 def data_frame(table: pa.Table) -> pd.DataFrame:
     """Return an Arrow table as a pandas DataFrame.
 
@@ -88,7 +114,7 @@ def hue_of(number: int) -> int:
 
 def block(title: str, facts: Sequence[str], *parts: str) -> str:
     """Return a title, a line of facts, and what is shown below them."""
-    line = " · ".join([f"<b>{escape(title)}</b>", *map(escape, facts)])
+    line = " · ".join([f"<b>{_escape(title)}</b>", *map(_escape, facts)])
     return f"<div><p>{line}</p>{''.join(parts)}</div>"
 
 
@@ -108,7 +134,7 @@ def table(
     aligned = [_CELL.format(align="right" if is_right else "left") for is_right in right]
     lines = ["<table class='dataframe' style='border-collapse: collapse'><thead><tr>"]
     lines += [
-        f"<th style='{style}'>{escape(name)}</th>"
+        f"<th style='{style}'>{_escape(name)}</th>"
         for name, style in zip(head, aligned, strict=True)
     ]
     lines.append("</tr></thead><tbody>")
@@ -120,7 +146,7 @@ def table(
         lines.append(f"<tr>{''.join(cells)}</tr>")
     lines.append("</tbody></table>")
     if n_rows > len(shown):
-        lines.append(f"<p>… and {n_rows - len(shown):,} more {escape(what)}</p>")
+        lines.append(f"<p>… and {n_rows - len(shown):,} more {_escape(what)}</p>")
     return "".join(lines)
 
 
@@ -134,15 +160,15 @@ def marked(text: str, spans: Iterable[MarkedSpan]) -> Html:
         if span.start >= MOST_CHARACTERS:
             break
         sure = "" if span.confidence is None else f" {span.confidence:.2f}"
-        label = f"<span dir='ltr' style='{_LABEL}'>{escape(span.label)}{sure}</span>"
-        parts.append(escape(text[place : span.start]))
+        label = f"<span dir='ltr' style='{_LABEL}'>{_escape(span.label)}{sure}</span>"
+        parts.append(_escape(text[place : span.start]))
         parts.append(
             f"<mark style='{_MARK.format(hue=span.hue)}'>"
-            f"{escape(text[span.start : span.end])}{label}</mark>"
+            f"{_escape(text[span.start : span.end])}{label}</mark>"
         )
         place = span.end
     end = max(place, min(len(text), MOST_CHARACTERS))
-    parts.append(escape(text[place:end]))
+    parts.append(_escape(text[place:end]))
     if end < len(text):
         parts.append(f"<i> … and {len(text) - end:,} more characters</i>")
     return Html(f"<div dir='auto' style='{_TEXT}'>{''.join(parts)}</div>")
@@ -157,7 +183,7 @@ def _cell(value: Any) -> str:
         return f"{value:.3f}"
     is_count = isinstance(value, int) and not isinstance(value, bool)
     text = f"{value:,}" if is_count else str(value)
-    shown = escape(text)
+    shown = _escape(text)
     return f"<span style='white-space: nowrap'>{shown}</span>" if len(text) <= _SHORT else shown
 
 
