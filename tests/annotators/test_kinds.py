@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import pickle
 import sys
 from types import ModuleType
 
@@ -248,6 +250,7 @@ def test_a_token_classifier_of_hugging_face_gives_spans_with_scores(monkeypatch)
     found = answers(entry)
     assert asked == {
         "task": "token-classification", "model": "org/ner", "aggregation_strategy": "simple",
+        "trust_remote_code": False,
     }  # fmt: skip
     assert found[1].spans == (SoftSpan("LOC", 1, 2, 0.4),)
     assert found[1].labels(NAMES, 3) == ["O", "B-LOC", "O"]  # it decided for it
@@ -269,7 +272,7 @@ def test_gliner_is_asked_for_the_types_by_their_names(monkeypatch):
     class GLiNER:
         @classmethod
         def from_pretrained(cls, model):
-            assert model == "org/gliner"
+            assert model == "org/gliner" or loader.get_class_in_module()
             return cls()
 
         def predict_entities(self, text, labels, threshold):
@@ -278,9 +281,16 @@ def test_gliner_is_asked_for_the_types_by_their_names(monkeypatch):
             return [found] if text.startswith("Ann") else []
 
     _installed(monkeypatch, "gliner", GLiNER=GLiNER)
+    loader = ModuleType("transformers.dynamic_module_utils")
+    loader.get_class_in_module = None
+    monkeypatch.setitem(sys.modules, "transformers", ModuleType("transformers"))
+    monkeypatch.setitem(sys.modules, loader.__name__, loader)
     entry = {"kind": "tagger", "library": "gliner", "model": "org/gliner", "threshold": 0.3,
              "labels": {"person": "PER"}}  # fmt: skip
     assert [one.spans for one in answers(entry)] == [(SoftSpan("PER", 0, 1, 0.7),), ()]
+    with pytest.raises(InputError, match="code of its own"):
+        answers({**entry, "model": "org/evil"})
+    assert loader.get_class_in_module is None
     with pytest.raises(InputError, match="GLiNER finds spans"):
         answers(entry, codec=LABELS)
 
@@ -378,13 +388,64 @@ def _save(kind, folder, names):
 def test_a_real_gliner_is_asked_for_the_types_by_their_names(tmp_path):
     gliner = pytest.importorskip("gliner")
     _save("BertModel", tmp_path / "encoder", [])
-    config = gliner.GLiNERConfig(model_name=str(tmp_path / "encoder"), hidden_size=8, max_width=3)
+    config = {"model_name": str(tmp_path / "encoder"), "hidden_size": 8, "max_width": 3}
     gliner.GLiNER.from_config(config).save_pretrained(str(tmp_path / "model"))
     entry = {"kind": "tagger", "library": "gliner", "model": "model", "threshold": 0.0,
              "labels": {"person": "PER"}}  # fmt: skip
     found = answers(entry, folder=tmp_path)
     assert all(one.spans for one in found)  # with a threshold of 0 it finds something anywhere
     assert {span.type for one in found for span in one.spans} <= {"PER", "LOC"}
+
+
+class Evil:
+    """Runs as it is unpickled."""
+
+    def __init__(self, target):
+        self.target = target
+
+    def __reduce__(self):
+        return open, (str(self.target), "w")
+
+
+def _poison(folder, target):
+    """Put pickles in place of weights and tables, and a module that a configuration names."""
+    for file in [one for one in folder.rglob("*") if one.suffix not in {".json", ".cfg", ".txt"}]:
+        if file.is_file():
+            file.write_bytes(pickle.dumps(Evil(target)))
+    for weights in folder.rglob("*.safetensors"):
+        weights.rename(weights.with_name("pytorch_model.bin"))
+    code = f"open({str(target)!r}, 'w')\nfrom transformers import BertModel as Evil"
+    (folder / "evil.py").write_text(code)
+    config = folder / "config.json"
+    if config.is_file():
+        names = ("AutoConfig", "AutoModel", "AutoModelForTokenClassification")
+        mapped = dict.fromkeys(names, "evil.Evil")
+        config.write_text(json.dumps(json.loads(config.read_text()) | {"auto_map": mapped}))
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("library", ["spacy", "transformers", "gliner"])
+def test_a_model_of_a_stranger_runs_no_code(tmp_path, library, monkeypatch):
+    module, model, target = pytest.importorskip(library), tmp_path / "model", tmp_path / "ran"
+    monkeypatch.setenv("HF_MODULES_CACHE", str(tmp_path / "cache"))
+    if library == "spacy":
+        _ruler(module, model)
+    elif library == "transformers":
+        _save("BertForTokenClassification", model, ["B-PER", "B-LOC"])
+    else:
+        _save("BertModel", tmp_path / "encoder", [])
+        encoder = {"model_type": "bert", "vocab_size": 10, "hidden_size": 8,
+                   "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8,
+                   "auto_map": {"AutoModel": f"{model}--evil.Evil"}}  # fmt: skip
+        config = {"model_name": str(tmp_path / "encoder"), "hidden_size": 8}
+        module.GLiNER.from_config(config).save_pretrained(str(model))
+        facts = json.loads((model / "gliner_config.json").read_text())
+        facts["encoder_config"] = encoder
+        (model / "gliner_config.json").write_text(json.dumps(facts))
+    _poison(model, target)
+    with pytest.raises(InputError, match="code of its own" if library == "gliner" else library):
+        answers({"kind": "tagger", "library": library, "model": "model"}, folder=tmp_path)
+    assert not target.exists()
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -99,6 +100,7 @@ class TrainedTagger(Batched):
     @contextmanager
     def loading(self) -> Iterator[None]:
         """Turn what a library raises for a model that it cannot load into a message."""
+        _check_torch()
         try:
             yield
         except InputError:
@@ -171,11 +173,13 @@ def _transformers(own: TrainedTagger) -> Answers:
     import transformers
 
     make: Any = transformers.pipeline
+    no_code = {"trust_remote_code": False}
     with own.loading():
         if own.task.is_single:
-            model = make("text-classification", model=own.path(), top_k=None)
+            model = make("text-classification", model=own.path(), top_k=None, **no_code)
         else:
-            model = make("token-classification", model=own.path(), aggregation_strategy="simple")
+            which = {"model": own.path(), "aggregation_strategy": "simple"}
+            model = make("token-classification", **which, **no_code)
 
     def answers(items: Sequence[PoolItem]) -> list[ItemAnswer]:
         found = model([item.text or "" for item in items])
@@ -203,7 +207,7 @@ def _gliner(own: TrainedTagger) -> Answers:
     _check_installed("gliner")
     import gliner
 
-    with own.loading():
+    with own.loading(), _without_code():
         model = gliner.GLiNER.from_pretrained(own.path())
     own_names = set((own.options.labels or {}).values())
     asked = [*(own.options.labels or {}), *(n for n in own.task.names if n not in own_names)]
@@ -232,6 +236,28 @@ def _check_installed(package: str) -> None:
     """Reject a library that is not installed; goldspan's extra of it has the same name."""
     if find_spec(package) is None:
         raise MissingExtraError(package, package, f"a tagger of {package}")
+
+
+def _check_torch() -> None:
+    """Reject a torch that runs code of a file with weights (CVE-2025-32434)."""
+    found = _version_of("torch")
+    if found and tuple(map(int, found.split(".")[:2])) < (2, 6):
+        raise InputError(f"torch {found} may run code that a model's file holds: update it to 2.6")
+
+
+@contextmanager
+def _without_code() -> Iterator[None]:
+    """Refuse models that bring Python code: GLiNER has transformers trust it, unasked."""
+    loader: Any = import_module("transformers.dynamic_module_utils")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise InputError("the model brings Python code of its own, which is not run: use another")
+
+    before, loader.get_class_in_module = loader.get_class_in_module, refuse
+    try:
+        yield
+    finally:
+        loader.get_class_in_module = before
 
 
 def _version_of(package: str) -> str:
