@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -263,3 +264,15 @@ def test_a_classifier_that_is_missing_is_named_before_anything_is_made(here, mon
         )
         assert (code, "needs scikit-learn, which is not installed" in said) == (1, True), said
     assert trees(here) == before
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("command", [["methods"], ["--version"], ["methods", "--json"]])
+def test_output_that_finds_no_room_is_told_in_a_sentence(command):
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - no file of ours
+        run = subprocess.run(
+            [sys.executable, "-m", "goldspan", *command], stdout=full, stderr=subprocess.PIPE,
+            text=True,
+        )  # fmt: skip
+    assert run.returncode == 1
+    assert run.stderr == "goldspan: cannot write the output: No space left on device\n"

@@ -7,6 +7,7 @@ The module of a command is imported when the command is called, and not for the 
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -17,7 +18,7 @@ import typer
 
 from goldspan import __version__
 from goldspan.cli.commands import Command, Group
-from goldspan.cli.output import compiling_shown, leave_quietly, warn
+from goldspan.cli.output import compiling_shown, discard_output, leave_quietly, warn
 from goldspan.errors import GoldspanError
 
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
@@ -198,6 +199,9 @@ def root(
     del version
 
 
+_OF_THE_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO}
+
+
 def main(commands: typer.Typer = app) -> None:
     """Run a command line and end the process with the right code."""
     try:
@@ -205,6 +209,12 @@ def main(commands: typer.Typer = app) -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         leave_quietly()
+    except OSError as error:  # where no room is left, or a disk has become read-only or ill
+        if error.errno not in _OF_THE_DISK:
+            raise
+        warn(f"goldspan: cannot write {error.filename or 'the output'}: {error.strerror}")
+        code = 1
+        discard_output()
     sys.exit(code)
 
 

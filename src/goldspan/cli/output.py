@@ -35,8 +35,13 @@ def say(text: str, *, to_stderr: bool = False) -> None:
 
 def leave_quietly() -> NoReturn:
     """End with success, because the reader of our output went away (`goldspan … | head`)."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    discard_output()
     raise SystemExit(0)
+
+
+def discard_output() -> None:
+    """Let what is left of the output go nowhere: nobody reads it, or it has no room."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def emit_json(value: Any) -> None:
