@@ -628,13 +628,12 @@ class Desk:
         labels = self.tasks.labels(item, answer)
         now, who = self.clock(), {"by": by} if by else {}
         body = {"item": item, "labels": labels, **who}
-        decided = m.Gold(item=item, gold=self._labels(labels))
         self._keep(GOLD, key, body, now, once="item" if reviews else "")
         if key:  # sent again, it may come after somebody else's decision, which stands
             labels = self.gold_labels()[item]
         self.ledger.set_gold({item: labels}, now)
         self.engine.look_again()
-        return decided
+        return m.Gold(item=item, gold=self._labels(labels))
 
     def judge(
         self, worker: str, verdict: str, why: str = "", *, by: str = "", key: str = ""
