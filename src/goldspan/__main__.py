@@ -1,6 +1,10 @@
 """`python -m goldspan`."""
 
-from goldspan.cli import main
+import sys
 
 if __name__ == "__main__":
-    main()
+    if not sys.flags.safe_path:  # Python has put the working folder there
+        del sys.path[0]  # nothing is imported that lies beside a plan
+    from goldspan import cli
+
+    cli.main()

@@ -123,7 +123,8 @@ def test_tags_that_were_given_stay_as_they_are():
 
 def test_by_default_an_estimate_is_what_the_answers_cost():
     entry = {**NOTHING, "prices": {"per_answer": 0.01, "per_token": 0.001}}
-    with open_annotator(entry, AnnotationTask(NAMES)) as annotator:
+    task = AnnotationTask(NAMES, allow_code=("goldspan.annotators.python",))
+    with open_annotator(entry, task) as annotator:
         assert annotator.estimate([ITEM, ITEM]) == Estimate(
             2, expected_micro=28_000, most_micro=28_000
         )

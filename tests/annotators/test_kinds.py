@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -34,7 +35,8 @@ def module(monkeypatch):
 
 
 def answers(entry, items=ITEMS, codec=NAMES, folder=None):
-    task = AnnotationTask(codec, **({} if folder is None else {"folder": folder}))
+    own = (entry.get("call", "").partition(":")[0],)
+    task = AnnotationTask(codec, folder=folder or Path(), allow_code=own)
     with open_annotator({"id": "w", **entry}, task) as annotator:
         return list(annotator.label(items))
 

@@ -27,7 +27,7 @@ from campaign.tiny import (
 from cli.test_cli import goldspan_run
 from examples.model_server import ModelServer, capitals
 from goldspan.annotators.python import PythonCallable
-from goldspan.campaign import Campaign, CampaignRecord, read_inputs, read_plan
+from goldspan.campaign import Campaign, CampaignRecord, read_plan
 from goldspan.campaign.summary import describe_plan
 from goldspan.errors import FaultsError
 from goldspan.store import open_ledger
@@ -275,9 +275,7 @@ ALL = {"id": "anybody", "kind": "people", "limit": 5}
 
 
 def test_people_take_the_places_that_are_left(folder):
-    inputs = read_inputs(
-        read_plan(plan_of(crowd=crowd(RULES, EVE, ALL), redundancy={"min": 2, "max": 2})), folder
-    )
+    inputs = inputs_of(folder, crowd=crowd(RULES, EVE, ALL), redundancy={"min": 2, "max": 2})
     assert inputs.plan.crowd.names == ("eve",)
     campaign = Campaign(inputs, ledger_of(inputs, folder / "c.sqlite"))
     waiting = campaign.run()
@@ -296,7 +294,7 @@ def test_people_have_the_price_of_their_entry():
     assert plan.entry_of_person("fay").limit == 5
 
 
-def test_it_runs_from_the_command_line(folder, monkeypatch):
+def test_it_runs_from_the_command_line(folder):
     made = plan_of(crowd={"truth": "truth.csv"}, redundancy={"max": 3})
     del made["crowd"]["workers"], made["crowd"]["source"]
     entries = "\n".join(
@@ -307,19 +305,19 @@ def test_it_runs_from_the_command_line(folder, monkeypatch):
     )
     (folder / "plan.toml").write_text(f"{toml(made)}\n{entries}\n")
     (folder / "own_rules.py").write_text((Path(__file__).parent / "rules.py").read_text())
-    monkeypatch.syspath_prepend(folder)
     (folder / "plan.toml").write_text(
         (folder / "plan.toml").read_text().replace("campaign.rules:", "own_rules:")
     )
     check = goldspan_run("plan", "check", "plan.toml", "--json", cwd=folder)
     assert [one["most_micro"] for one in json.loads(check.stdout)["workers"]][-1] == 20_000
-    said = goldspan_run("run", "plan.toml", "--out", "out", cwd=folder)
+    words = ("run", "plan.toml", "--out", "out", "--allow-code", "./own_rules.py")
+    said = goldspan_run(*words, cwd=folder)
     assert said.returncode == 0, said.stderr
     assert "labelled: 20 of 20 items" in said.stdout
     bill = (folder / "out" / "bill.csv").read_text()
     assert "rules" in bill
     first = {path.name: path.read_bytes() for path in (folder / "out").glob("*.csv")}
-    assert goldspan_run("run", "plan.toml", "--out", "out", cwd=folder).returncode == 0
+    assert goldspan_run(*words, cwd=folder).returncode == 0
     assert {path.name: path.read_bytes() for path in (folder / "out").glob("*.csv")} == first
 
 

@@ -91,7 +91,7 @@ def toml(plan):
 
 
 def inputs_of(folder, **sections):
-    return read_inputs(read_plan(plan_of(**sections)), folder)
+    return read_inputs(read_plan(plan_of(**sections)), folder, allow_code=["campaign.rules"])
 
 
 def ledger_of(inputs, place):

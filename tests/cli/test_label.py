@@ -201,6 +201,9 @@ call = "goldspan.annotators.python:nothing"
 """
     )
     words = ["label", "news.txt", "--labels", "PER", "-w", "team.toml"]
+    own = "goldspan.annotators.python"
+    assert f"add --allow-code {own}" in refused(*words, "--send-text")
+    words += ["--allow-code", own]
     done(*words, "--send-text", "-o", "out.jsonl")
     crowd = goldspan.read_crowd("out.jsonl")
     assert [len(crowd.answers_of(n)) for n in range(4)] == [3, 3, 2, 2]
@@ -228,8 +231,7 @@ def test_what_is_wrong_is_said_before_anything_is_done(words, message):
     assert not Path("goldspan-replies").exists()
 
 
-def test_a_function_of_the_users_own_folder_is_called(monkeypatch):
-    monkeypatch.setattr(sys, "path", [*sys.path])
+def test_a_function_of_the_users_own_folder_is_called():
     Path("house_rules.py").write_text(
         "def label(items):\n"
         "    return [[(0, 3, 'PER')] if 'Bob' in one.text else [] for one in items]\n"

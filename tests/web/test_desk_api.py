@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
 from goldspan.web import desk_api as live
 from web.desk.conftest import worked
-from web.desks import Served, as_json
-from web.loops import run_loop
+from web.desks import Served, as_json, running
+from web.loops import run_loop, wait_until
 from web.played import HOUR, code_of
 
 
@@ -187,3 +192,36 @@ def test_a_store_that_cannot_be_read_does_not_end_the_stream(served, stream, mon
     assert [read(one)[0] for one in heard] == ["trouble", "overview"]
     assert "log of goldspan serve" in read(heard[0])[1]["error"]
     assert failed
+
+
+def test_a_loop_that_does_not_answer_keeps_no_annotator_waiting(tmp_path, monkeypatch):
+    """Who asks for more than there is place for is told at once; annotators have their threads."""
+    service, held, told = worked(tmp_path), threading.Event(), Counter()
+    for name in ("workers", "export"):
+        monkeypatch.setattr(service.desk, name, lambda *_, **__: held.wait(120) and [])
+    with running(service) as served, ThreadPoolExecutor(120) as pool:
+        desk, worker = (
+            {"Cookie": "; ".join(f"{k}={v}" for k, v in one.cookies.items()), **one.headers}
+            for one in (served.requester(), served.worker("ann.k"))
+        )
+
+        def ask(path, who=desk, body=None):
+            asked = Request(f"{served.url}/api/{path}", data=body, headers=who)
+            try:
+                with urlopen(asked, timeout=120) as reply:
+                    return reply.status, ""
+            except HTTPError as error:
+                told[path] += 1
+                return error.code, error.headers["Retry-After"]
+
+        asked = {
+            path: [pool.submit(ask, path) for _ in range(60)]
+            for path in ("desk/workers", "desk/exports/dataset.zip")
+        }
+        wait_until(lambda: (told["desk/workers"], told["desk/exports/dataset.zip"]) == (48, 56))
+        assert ask("work/next", worker | {"Content-Type": "application/json"}, b"{}")[0] == 200
+        assert ask("desk/overview")[0] == 200
+        held.set()
+    found = Counter(one.result() for one in asked["desk/workers"])
+    assert found == {(200, ""): 12, (503, "5"): 48}
+    service.close()

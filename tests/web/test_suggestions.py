@@ -34,7 +34,8 @@ def service_of(folder, place=None, **sections):
     write_files(folder, 40)
     team = {"source": "mixed", "workers": [RULES, PEOPLE], "truth": None}
     plan = read_plan(plan_of({**SECTIONS, "crowd": team, **sections}))
-    return open_service(read_inputs(plan, folder), folder / "out", KEYS, place, clock=Clock())
+    inputs = read_inputs(plan, folder, allow_code=["campaign.rules"])
+    return open_service(inputs, folder / "out", KEYS, place, clock=Clock())
 
 
 @pytest.fixture

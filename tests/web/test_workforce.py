@@ -25,7 +25,8 @@ def service(tmp_path):
     sections = {**WEB, "control": None, "page": {}, "redundancy": {"min": 2, "max": 2}}
     team = {"source": "mixed", "workers": [RULES, EXPERT, OTHERS], "truth": None}
     plan = read_plan(plan_of(sections, crowd=team))
-    made = open_service(read_inputs(plan, tmp_path), tmp_path / "out", KEYS, clock=Clock())
+    inputs = read_inputs(plan, tmp_path, allow_code=["campaign.rules"])
+    made = open_service(inputs, tmp_path / "out", KEYS, clock=Clock())
     yield made
     made.close()
 

@@ -100,23 +100,14 @@ def _times(amount: Any, factor: int) -> Any:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What answers will cost, known before anything is sent.
+    """What answers will cost, known before anything is sent."""
 
-    Attributes:
-        answers: Items that will be asked about.
-        cached: Items among them whose replies are stored already: they cost nothing more.
-        input_tokens: Tokens of the model that are expected to be sent.
-        output_tokens: Tokens that are expected to come back.
-        expected_micro: What that costs, in millionths of the currency unit.
-        most_micro: The most that it can cost, every repetition counted.
-    """
-
-    answers: int = 0
-    cached: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    expected_micro: int = 0
-    most_micro: int = 0
+    answers: int = 0  # Items that will be asked about
+    cached: int = 0  # Items among them whose replies are stored: they cost nothing more
+    input_tokens: int = 0  # Tokens of the model that are expected to be sent
+    output_tokens: int = 0  # Tokens that are expected to come back
+    expected_micro: int = 0  # What that costs, in millionths of the currency unit
+    most_micro: int = 0  # The most that it can cost, every repetition counted
 
 
 # --------------------------------------------------------------------------------------------------
@@ -124,19 +115,12 @@ class Estimate:
 
 
 class SoftSpan(NamedTuple):
-    """A span of tokens that an annotator marked, with a probability.
+    """A span of tokens that an annotator marked, with a probability."""
 
-    Attributes:
-        type: For example "PER".
-        start: First token.
-        end: One past the last token.
-        probability: How sure the annotator is; 1 where it does not say.
-    """
-
-    type: str
-    start: int
-    end: int
-    probability: float = 1.0
+    type: str  # For example "PER"
+    start: int  # First token
+    end: int  # One past the last token
+    probability: float = 1.0  # How sure the annotator is; 1 where it does not say
 
 
 @dataclass(frozen=True)
@@ -145,29 +129,20 @@ class ItemAnswer:
 
     Exactly one of `spans`, `classes` and `missing` is given.
 
-    Attributes:
-        item: Id of the item.
-        spans: Spans of tokens, in order; no span means "nothing here". None for single labels.
-        classes: Probabilities of labels that sum to 1; None for spans.
-        tags: The hard labels, of annotators that decide themselves; None where a token was skipped.
-        missing: Why there is no answer: refused, cut, invalid, … "" if there is one.
-        cost: What it costs, in millionths of the currency unit, also where nothing came of it.
-        usage: What a model used.
-        unplaced: What was said and could not be placed in the text, in words.
-        repeated: Whether it was stored before: `cost` and `usage` are what was paid then.
-
     >>> ItemAnswer("s1", spans=(SoftSpan("PER", 0, 1, 0.9),)).labels(Codec.from_types(["PER"]), 2)
     ['B-PER', 'O']
     """
 
-    item: str
-    spans: tuple[SoftSpan, ...] | None = None
-    classes: Mapping[str, float] | None = None
+    item: str  # Its id
+    spans: tuple[SoftSpan, ...] | None = None  # Of tokens, in order; none means "nothing here"
+    classes: Mapping[str, float] | None = None  # Probabilities of labels that sum to 1
+    # The hard labels, of annotators that decide themselves; None where a token was skipped
     tags: tuple[str | None, ...] | None = None
-    missing: str = ""
-    cost: int = 0
-    usage: Usage = Usage()
-    unplaced: tuple[str, ...] = ()
+    missing: str = ""  # Why there is no answer: refused, cut, invalid, …
+    cost: int = 0  # In millionths of the currency unit, also where nothing came of it
+    usage: Usage = Usage()  # What a model used
+    unplaced: tuple[str, ...] = ()  # What was said and has no place in the text
+    # Whether it was stored before: `cost` and `usage` are what was paid then
     repeated: bool = field(default=False, compare=False)
 
     def labels(self, codec: Codec, n_tokens: int) -> list[str | None] | None:
@@ -223,27 +198,18 @@ def answer_of_tags(item: PoolItem, tags: Sequence[str | None], codec: Codec) -> 
 
 @dataclass(frozen=True)
 class AnnotationTask:
-    """What annotators are asked to do.
+    """What annotators are asked to do."""
 
-    Attributes:
-        codec: The tags: of spans in an encoding, or PLAIN single labels.
-        instructions: What people are told too: what is to be labelled, with examples.
-        examples: Items with their known labels, set aside to be shown to models; they are not asked
-            about.
-        folder: Where the paths of an entry begin.
-        cache: Folder in which replies of models are kept; None: they are not kept.
-        send_text: Whether texts may leave this machine's process for an endpoint.
-        answers: Folder in which the answers of functions and taggers are kept, so that a campaign
-            that was interrupted goes on with them; None: they are not kept.
-    """
-
-    codec: Codec
-    instructions: str = ""
+    codec: Codec  # The tags: of spans in an encoding, or PLAIN single labels
+    instructions: str = ""  # What people are told too: what is to be labelled, with examples
+    # Items with known labels, to be shown to models; they are not asked about
     examples: tuple[tuple[PoolItem, tuple[str, ...]], ...] = ()
-    folder: Path = Path()
-    cache: Path | None = None
-    send_text: bool = False
+    folder: Path = Path()  # Where the paths of an entry begin
+    cache: Path | None = None  # Folder in which replies of models are kept, if any
+    send_text: bool = False  # Whether texts may leave this machine's process for an endpoint
+    # Folder in which answers of functions and taggers are kept, for a run that goes on
     answers: Path | None = None
+    allow_code: tuple[str, ...] = ()  # Modules, and paths of files, whose code an entry may name
 
     @property
     def is_single(self) -> bool:
@@ -258,36 +224,21 @@ class AnnotationTask:
 
 @dataclass(frozen=True)
 class WorkerEntry:
-    """An annotator in a plan: a table such as `[[crowd.workers]]`.
+    """An annotator in a plan: a table such as `[[crowd.workers]]`."""
 
-    Attributes:
-        id: Its name among the workers.
-        kind: "llm", "python", "tagger", "simulated" or "replay": it answers when it is called;
-            "people" and "files" answer when they like, in a campaign.
-        family: Workers of a family err together and count as fewer; "" for none.
-        limit: Most answers that it gives; None for no limit.
-        tariff: What it is paid.
-        options: What else its kind takes.
-        probe: Whether it answers silently: its answers count for nothing, and show who pastes them.
-    """
-
-    id: str
-    kind: str
-    family: str = ""
-    limit: int | None = None
-    tariff: Tariff = Tariff()
-    options: Mapping[str, Any] = field(default_factory=dict)
-    probe: bool = False
+    id: str  # Its name among the workers
+    kind: str  # One of `KINDS`, which answer when called, or of `WAITED_FOR`
+    family: str = ""  # Workers of a family err together; "" for none
+    limit: int | None = None  # Most answers that it gives
+    tariff: Tariff = Tariff()  # What it is paid
+    options: Mapping[str, Any] = field(default_factory=dict)  # What else its kind takes
+    probe: bool = False  # Whether its answers count for nothing, and show who pastes them
 
 
 class Annotator(ABC):
     """An annotator that answers when it is called. A kind is a subclass with its `Options`.
 
     Used as a context manager, or closed: some hold connections or files.
-
-    Args:
-        entry: Its entry in the plan.
-        task: What is asked.
     """
 
     Options: type[Any]
@@ -333,9 +284,7 @@ class Annotator(ABC):
         """Yield one answer per item, in the order of the items, each as soon as it is known.
 
         Asked again about the same items an annotator answers the same, and is paid nothing twice.
-
-        Raises:
-            InputError: It cannot work at all; what was answered before holds.
+        Where it cannot work at all an InputError is raised; what was answered before holds.
         """
 
     def estimate(
@@ -344,12 +293,7 @@ class Annotator(ABC):
         *,
         retry_missing: bool = False,  # noqa: ARG002 - only replies that are stored can be missing
     ) -> Estimate:
-        """Return what the answers will cost; nothing is sent.
-
-        Args:
-            items: The items.
-            retry_missing: Whether items without an answer are asked about again.
-        """
+        """Return what the answers will cost; nothing is sent."""
         cost = sum(map(self.most, items))
         return Estimate(len(items), expected_micro=cost, most_micro=cost)
 
@@ -365,6 +309,9 @@ class Annotator(ABC):
     def facts(self) -> dict[str, Any]:
         """Return what belongs into the log: the model, its versions, what is not settled."""
         return {}
+
+    def load(self) -> None:  # noqa: B027 - most have all at once
+        """Load what it works with, code or a model; else it is done at the first label."""
 
     def close(self) -> None:  # noqa: B027 - most hold nothing
         """Close what it holds."""
@@ -452,17 +399,20 @@ def read_worker(given: Mapping[str, Any]) -> WorkerEntry:
     return entry
 
 
-def open_annotator(entry: WorkerEntry | Mapping[str, Any], task: AnnotationTask) -> Annotator:
-    """Return the annotator of an entry.
+def open_annotator(
+    entry: WorkerEntry | Mapping[str, Any], task: AnnotationTask, *, load: bool = True
+) -> Annotator:
+    """Return the annotator of an entry; with `load` its code or model is loaded now.
 
     Raises:
-        InputError: The entry, or a file that it names, is faulty.
+        InputError: The entry, or a file that it names, is faulty, or its code is not allowed.
         MissingExtraError: What it needs is not installed.
 
     >>> from goldspan.protocols import PoolItem
     >>> from goldspan.spans import Codec
-    >>> task = AnnotationTask(Codec.from_types(["PER"]))
-    >>> entry = {"kind": "python", "call": "goldspan.annotators.python:nothing"}
+    >>> own = "goldspan.annotators.python"
+    >>> task = AnnotationTask(Codec.from_types(["PER"]), allow_code=(own,))
+    >>> entry = {"kind": "python", "call": f"{own}:nothing"}
     >>> with open_annotator(entry, task) as annotator:
     ...     [answer.spans for answer in annotator.label([PoolItem("1", ("Ann", "sang"))])]
     [()]
@@ -473,7 +423,10 @@ def open_annotator(entry: WorkerEntry | Mapping[str, Any], task: AnnotationTask)
             f"worker {found.id}: workers of the kind {found.kind!r} answer when they like, not when"
             f" they are called: they are asked by a campaign (choose from {', '.join(KINDS)})"
         )
-    return _class_of(found)(found, task)
+    made = _class_of(found)(found, task)
+    if load:
+        made.load()
+    return made
 
 
 def _class_of(entry: WorkerEntry) -> type[Annotator]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+import sys
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from hashlib import blake2b
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from types import ModuleType
+from typing import Annotated, Any, cast
 
 from goldspan.annotators.base import (
     AnnotationTask,
@@ -54,6 +57,15 @@ class Batched(Annotator):
     @abstractmethod
     def version(self) -> str:
         """Return what changes when the same items may be answered otherwise."""
+
+    @cached_property
+    @abstractmethod
+    def loaded(self) -> Callable[[Sequence[PoolItem]], Any]:
+        """What it works with: a function of items."""
+
+    def load(self) -> None:
+        """Load what it works with."""
+        _ = self.loaded
 
     @property
     def batch(self) -> int:
@@ -213,14 +225,30 @@ class PythonCallable(Batched):
 
     Options = PythonOptions
 
-    def __init__(self, entry: WorkerEntry, task: AnnotationTask) -> None:
-        super().__init__(entry, task)
-        self._function = _function(self.options.call, entry.id)
+    @cached_property
+    def loaded(self) -> Callable[[Sequence[PoolItem]], Any]:
+        """The function."""
+        (place, name), who = self._code, f"worker {self.id}"
+        try:
+            found: Any = _module(place)
+            for part in name.split("."):
+                found = getattr(found, part)
+        except (ImportError, OSError) as error:
+            raise InputError(f"{who}: cannot import {place}: {error}") from error
+        except AttributeError:
+            raise InputError(f"{who}: {place} has no function {name!r}") from None
+        if not callable(found):
+            raise InputError(f"{who}: {self.options.call} is not a function")
+        return cast("Callable[[Sequence[PoolItem]], Any]", found)
+
+    @cached_property
+    def _code(self) -> tuple[str, str]:
+        return code_of(self.entry, self.task.allow_code)
 
     def work(self, batch: Sequence[PoolItem]) -> list[ItemAnswer]:
         """Call the function, and read what it returned."""
         try:
-            given = list(self._function(batch))
+            given = list(self.loaded(batch))
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
             raise InputError(
@@ -237,8 +265,7 @@ class PythonCallable(Batched):
 
     def version(self) -> str:
         """Return a hash of the file that holds the function; "" where there is none."""
-        module = import_module(_place(self.options.call).partition(":")[0])
-        file = getattr(module, "__file__", None)
+        file = getattr(_module(self._code[0]), "__file__", None)
         return digest_of(Path(file)) if file and Path(file).is_file() else ""
 
 
@@ -320,33 +347,45 @@ def _is_share(value: Any) -> bool:
     return _is_number(value) and 0 <= value <= 1
 
 
-def _function(call: str, worker: str) -> Callable[[Sequence[PoolItem]], Any]:
-    """Import a function by "module:function" or by the name of an entry point."""
-    place = _place(call)
-    if not place:
+def code_of(entry: WorkerEntry, allow_code: Collection[str]) -> tuple[str, str]:
+    """Return the module, or the file, and the function that an entry names, if it may run.
+
+    A plan is data, whoever wrote it: nothing is imported here. Entry points were allowed when they
+    were installed.
+    """
+    call, who = str(entry.options["call"]), f"worker {entry.id}"
+    place = call if ":" in call else plugins(GROUP).get(call, "")
+    module, _, name = place.partition(":")
+    if not (module and name):
         known = ", ".join(plugins(GROUP)) or "none is installed"
         raise InputError(
-            f"worker {worker}: {call!r} must look like module:function, or be an entry point of "
-            f"{GROUP} ({known})"
+            f"{who}: {call!r} must look like module:function, or be an entry point of {GROUP} "
+            f"({known})"
         )
-    module, _, name = place.partition(":")
+    if place != call or module in allow_code:
+        return module, name
+    parts = tuple(module.split("."))
+    for file in (Path(one) for one in allow_code if one.endswith(".py")):
+        if file.with_suffix("").parts[-len(parts) :] == parts:
+            return str(file.resolve()), name
+    raise InputError(
+        f"{who} runs code of the module {module}: if you trust it, add --allow-code {module}, or "
+        f"for a file its path, --allow-code ./{'/'.join(parts)}.py"
+    )
+
+
+def _module(place: str) -> ModuleType:
+    """Import a module, or a file under its path as a name, which hides no module."""
+    if not place.endswith(".py") or place in sys.modules:
+        return import_module(place)
+    spec: Any = spec_from_file_location(place, place)
+    sys.modules[place] = made = module_from_spec(spec)
     try:
-        found: Any = import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except ImportError as error:
-        raise InputError(f"worker {worker}: cannot import {module}: {error}") from error
-    except AttributeError:
-        raise InputError(f"worker {worker}: {module} has no function {name!r}") from None
-    if not callable(found):
-        raise InputError(f"worker {worker}: {place} is not a function")
-    function: Callable[[Sequence[PoolItem]], Any] = found
-    return function
-
-
-def _place(call: str) -> str:
-    """Return "module:function" of a function by this or by the name of an entry point, else ""."""
-    return call if ":" in call else plugins(GROUP).get(call, "")
+        spec.loader.exec_module(made)
+    except BaseException:
+        del sys.modules[place]
+        raise
+    return made
 
 
 def nothing(items: Sequence[PoolItem]) -> list[list[Any]]:

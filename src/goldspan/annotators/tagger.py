@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
-from goldspan.annotators.base import AnnotationTask, ItemAnswer, SoftSpan, WorkerEntry, written
+from goldspan.annotators.base import ItemAnswer, SoftSpan, written
 from goldspan.annotators.placing import place_characters
 from goldspan.annotators.python import Batched, answer_of, digest_of
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.params import Number, OneOf, Whole
+from goldspan.plugins import plugins
 from goldspan.protocols import PoolItem
 
 LIBRARIES = ("goldspan", "spacy", "transformers", "gliner")
@@ -43,9 +45,10 @@ class TrainedTagger(Batched):
 
     Options = TaggerOptions
 
-    def __init__(self, entry: WorkerEntry, task: AnnotationTask) -> None:
-        super().__init__(entry, task)
-        self._answers = _MAKERS[self.options.library](self)
+    @cached_property
+    def loaded(self) -> Answers:
+        """The model."""
+        return _MAKERS[self.options.library](self)
 
     @property
     def family(self) -> str:
@@ -54,7 +57,7 @@ class TrainedTagger(Batched):
 
     def work(self, batch: Sequence[PoolItem]) -> list[ItemAnswer]:
         """Let the model label some items."""
-        return self._answers(batch)
+        return self.loaded(batch)
 
     def version(self) -> str:
         """Return a hash of the model's files; of a model by name the versions of the packages."""
@@ -142,6 +145,13 @@ def _spacy(own: TrainedTagger) -> Answers:
     _check_installed("spacy")
     import spacy
 
+    name = own.options.model  # a package is code, which a plan cannot run
+    is_data = (own.task.folder / name).exists() or name in plugins("spacy_models")
+    if not is_data and name not in own.task.allow_code:
+        raise InputError(
+            f"worker {own.id}: {name!r} is neither a folder nor an installed model of spaCy; if it "
+            f"is a package that you trust, add --allow-code {name}"
+        )
     with own.loading():
         nlp = spacy.load(own.path())
     wanted = {"textcat", "textcat_multilabel"} if own.task.is_single else {

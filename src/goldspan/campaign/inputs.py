@@ -53,6 +53,7 @@ class CampaignInputs:
     notes: tuple[str, ...] = ()  # What was found out about the pool when it was read
     numbered: bool = False  # Whether items are known by their places in the file
     guideline: str = ""  # The instructions for annotators, in Markdown
+    allow_code: tuple[str, ...] = ()  # Modules and files whose code its annotators may run
 
     @cached_property
     def ids(self) -> Sequence[str]:
@@ -132,12 +133,15 @@ class CampaignInputs:
         return found
 
 
-def read_inputs(plan: Plan, folder: str | Path = ".") -> CampaignInputs:
+def read_inputs(
+    plan: Plan, folder: str | Path = ".", *, allow_code: Sequence[str] = ()
+) -> CampaignInputs:
     """Read the files of a plan.
 
     Args:
         plan: The plan.
         folder: Where its files lie: the folder of the plan's own file.
+        allow_code: Modules, and paths of files, whose code its annotators may run.
 
     Raises:
         FaultsError: Files are missing or do not fit; all that is wrong is listed.
@@ -147,7 +151,7 @@ def read_inputs(plan: Plan, folder: str | Path = ".") -> CampaignInputs:
     read = _attempt("pool.file", faults, lambda: _pool(plan, base))
     if read is None:
         raise FaultsError(faults, "the plan's files are refused")
-    facts = {"notes": read.notes, "numbered": read.numbered}
+    facts = {"notes": read.notes, "numbered": read.numbered, "allow_code": tuple(allow_code)}
     bare = CampaignInputs(plan, base, read.pool, plan.codec, {}, **facts)
     has_known = not (plan.crowd.truth is None and (plan.control is None or not plan.control.gold))
     items = _items(bare) if has_known else None

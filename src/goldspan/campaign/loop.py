@@ -372,6 +372,7 @@ class Steps:
         inputs: CampaignInputs,
         ledger: SqlLedger,
         runner: Runner | None = None,
+        label: Label | None = None,
         **replaced: Any,
     ) -> Steps:
         """Make the steps of a plan.
@@ -380,6 +381,7 @@ class Steps:
             inputs: The plan and its files.
             ledger: Where the campaign is kept.
             runner: Where to aggregate and to train; by default in this thread.
+            label: Another source of answers than the plan's.
             replaced: Other steps in their places, by name: `stop=MyRule()`.
         """
         plan, codec = inputs.plan, inputs.codec
@@ -389,7 +391,7 @@ class Steps:
 
         made = cls(
             Picking(inputs, ledger),
-            SOURCES[plan.crowd.source](inputs, ledger),
+            label or SOURCES[plan.crowd.source](inputs, ledger),
             Aggregating(plan, ledger, runner),
             make_model(
                 plan.model.name, plan.model.params, inputs.pool, plan.seed, value,

@@ -94,6 +94,10 @@ def _machines(inputs: CampaignInputs) -> Iterator[str]:
         unit = f" {currency}" if currency else ""
         for one in expected(inputs):
             yield described(one, unit, from_micro)
+        for entry in inputs.plan.workforce:
+            module, _, name = str(entry.options.get("call", "")).partition(":")
+            if name:
+                yield f"code: worker {entry.id} runs {module}, which needs --allow-code {module}"
         if any(entry.kind == "llm" for entry in inputs.plan.workforce):
             yield f"send_text: texts are sent; replies are kept in {inputs.plan.crowd.replies}/"
 

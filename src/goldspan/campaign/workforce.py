@@ -65,6 +65,7 @@ def task_of(inputs: CampaignInputs, *, send_text: bool) -> AnnotationTask:
         replies if send_text or replies.is_dir() else None,
         send_text,
         answers=replies,
+        allow_code=inputs.allow_code,
     )
 
 
@@ -85,7 +86,7 @@ def expected(inputs: CampaignInputs) -> list[Expected]:
     found = []
     for entry in inputs.plan.workforce:
         if entry.kind in KINDS:
-            with open_annotator(entry, task) as machine:
+            with open_annotator(entry, task, load=False) as machine:
                 estimate = machine.estimate(items[: entry.limit])
                 one = Expected(entry.id, entry.kind, machine.family, estimate, entry.probe)
                 found.append(one)
@@ -101,7 +102,7 @@ def dearest_first(inputs: CampaignInputs, items: Sequence[PoolItem]) -> NDArray[
     rows: list[list[int]] = []
     for entry in inputs.plan.workforce:
         if entry.kind in KINDS and not entry.probe:
-            with open_annotator(entry, task) as machine:
+            with open_annotator(entry, task, load=False) as machine:
                 rows.append([machine.most(item) for item in items])
         elif entry.kind == PEOPLE:  # without names there is no end of them
             tariffs[entry.tariff] += len(entry.options.get(NAMES, range(most)))
@@ -114,8 +115,9 @@ class Workforce(AnsweringCrowd):
     """Annotators that answer at once, and people in a browser if the plan has any."""
 
     def __init__(
-        self, inputs: CampaignInputs, ledger: SqlLedger, now: Callable[[], int] | None = None
-    ) -> None:
+        self, inputs: CampaignInputs, ledger: SqlLedger, now: Callable[[], int] | None = None, *,
+        load: bool = True,  # Whether code and models are loaded at once, or by the first label
+    ) -> None:  # fmt: skip
         super().__init__(inputs, ledger)
         self._clock, self._skipped = now, dict[str, set[str]]()
         self.has_people = inputs.plan.crowd.is_served
@@ -126,7 +128,8 @@ class Workforce(AnsweringCrowd):
             for entry in inputs.plan.workforce:
                 if entry.kind in KINDS:
                     kept = self.probes.models if entry.probe else self.machines
-                    kept[entry.id] = stack.enter_context(open_annotator(entry, task))
+                    opened = open_annotator(entry, task, load=load)
+                    kept[entry.id] = stack.enter_context(opened)
 
     def now(self) -> int:
         """Return the campaign's time: without people it is that which the answers took."""

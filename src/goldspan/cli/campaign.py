@@ -16,6 +16,7 @@ import typer
 from goldspan.cli.commands import Commands
 from goldspan.cli.options import (
     STORE,
+    AllowCode,
     AsJson,
     Overlap,
     Place,
@@ -81,13 +82,7 @@ def check(
         from goldspan.campaign.workforce import expected
 
         facts["workers"] = [
-            {
-                "id": o.id,
-                "kind": o.kind,
-                "family": o.family,
-                "probe": o.probe,
-                **asdict(o.estimate),
-            }
+            {"id": o.id, "kind": o.kind, "family": o.family, "probe": o.probe, **asdict(o.estimate)}
             for o in expected(inputs)
         ]
     print_result(facts, lines, as_json=json)
@@ -103,6 +98,7 @@ def run(
     overlap: Overlap = None,
     raw_csv: RawCsv = False,
     runner: PlanRunner = None,
+    allow_code: AllowCode = None,
     json: AsJson = False,
 ) -> None:
     """Run a campaign until it stops, or until it has to wait for answers from outside.
@@ -123,10 +119,11 @@ def run(
     from goldspan.store.engine import HeldError
     from goldspan.web.opening import open_store
 
-    inputs = place.inputs(overlap=overlap)
+    inputs = place.inputs(overlap=overlap, allow_code=allow_code or [])
     again = ["run", place.plan, *([] if overlap is None else ["--overlap", str(overlap)])]
     again += ["--raw-csv"] * raw_csv
     again += [] if runner is None else ["--runner", runner]
+    again += [word for one in allow_code or () for word in ("--allow-code", one)]
     lacks = missing_for_pages()
     if lacks:
         warn(f"goldspan: there will be no {PAGE}: {lacks}")
@@ -142,12 +139,9 @@ def run(
             status = Status.of(inputs, ledger)
             with shown(status, quiet=json) as display, interruptible() as interrupted:
                 campaign = Campaign(
-                    inputs,
-                    ledger,
-                    Steps.of(inputs, ledger, where),
-                    on_event=display.hear,
+                    inputs, ledger, Steps.of(inputs, ledger, where), on_event=display.hear,
                     stop_requested=interrupted,
-                )
+                )  # fmt: skip
                 campaign.begin()
                 new.keep()
                 found = campaign.run()
@@ -161,11 +155,7 @@ def run(
                 awaited = {"answers": found.answers, "items": found.items}
                 record, what = findings.record, f"{found.answers} answers to {found.items} items"
                 what = what if found.answers else f"{found.items} checks"
-                facts: dict[str, Any] = {
-                    "waiting": awaited,
-                    "warnings": record.warnings,
-                    "files": files,
-                }
+                facts = {"waiting": awaited, "warnings": record.warnings, "files": files}
                 lines = [
                     *[f"warning: {warning}" for warning in record.warnings],
                     f"waiting for {what}: {found.where}",
@@ -315,12 +305,9 @@ def write_findings(findings: ReportData, path: Path) -> None:
     from goldspan.report.campaign import write_campaign_report
 
     write_campaign_report(
-        findings.record,
-        path,
-        result=findings.result,
-        tested=findings.tested,
+        findings.record, path, result=findings.result, tested=findings.tested,
         against=findings.against,
-    )
+    )  # fmt: skip
 
 
 def write_page(findings: ReportData, out: str) -> str:

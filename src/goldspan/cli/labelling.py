@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_text
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ import typer
 from goldspan.cli.init import Kind
 from goldspan.cli.options import (
     MORE,
+    AllowCode,
     AsJson,
     MaxDecompressed,
     Overwrite,
@@ -100,6 +100,7 @@ def label(
         metavar="FILE",
         panel=MORE,
     ),
+    allow_code: AllowCode = None,
     send_text: bool = flag(
         "Allow texts to be sent to the worker's endpoint; without it nothing is sent.",
         "--send-text",
@@ -157,7 +158,8 @@ def label(
     from goldspan.annotators.base import read_worker
     from goldspan.annotators.labelling import detail_rows, items_of, label_with, with_answers
 
-    entries = [read_worker(one) for one in _entries(worker, set_ or [])]
+    named = [*(allow_code or [])]
+    entries = [read_worker(one) for one in _entries(worker, set_ or [], named)]
     if any(entry.kind == "llm" for entry in entries):
         check_part("model")
     names = listed(labels, "--labels")
@@ -176,10 +178,13 @@ def label(
             _examples(known, codec),
             cache=Path(cache) if asks_models or Path(cache).is_dir() else None,
             send_text=send_text and not dry_run,
+            allow_code=tuple(named),
         )
         shown = {item.tokens for item, _ in task.examples}
         items = [item for item in items_of(crowd) if item.tokens not in shown][:limit]
-        models = [opened.enter_context(open_annotator(entry, task)) for entry in entries]
+        models = [
+            opened.enter_context(open_annotator(entry, task, load=not dry_run)) for entry in entries
+        ]
         _check_ids(models, crowd)
         estimates = [
             one.estimate(_asked(one, items), retry_missing=retry_missing) for one in models
@@ -214,8 +219,8 @@ def label(
 # What is asked, from the files and options.
 
 
-def _entries(workers: Sequence[str], options: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the tables of the workers that are named on the command line."""
+def _entries(workers: Sequence[str], options: Sequence[str], allowed: list[str]) -> list[Any]:
+    """Return the tables of the workers that are named on the command line, which allows code."""
     from goldspan.annotators.tagger import LIBRARIES
 
     found: list[dict[str, Any]] = []
@@ -224,11 +229,14 @@ def _entries(workers: Sequence[str], options: Sequence[str]) -> list[dict[str, A
         if one.endswith(".toml"):
             found += _of_file(one)
         elif kind == "python":
-            sys.path.insert(0, str(Path.cwd()))  # where the user's own module is
+            module = rest.partition(":")[0]
+            file = Path(f"{module.replace('.', '/')}.py")
+            allowed.append(str(file) if file.is_file() else module)
             found.append({"kind": "python", "call": rest})
         elif kind == "tagger":
             found.append({"kind": "tagger", "model": rest})
         elif kind in LIBRARIES and rest:
+            allowed.append(rest)
             found.append({"kind": "tagger", "library": kind, "model": rest})
         else:
             found.append({"kind": kind} if not rest else {"kind": one})

@@ -157,6 +157,15 @@ Overlap = Annotated[
         show_default=False,
     ),
 ]
+AllowCode = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-code",
+        metavar="MODULE",
+        help="Let the plan's annotators run the code of an installed module, or of a file such as"
+        " ./rules.py. Repeatable.",
+    ),
+]
 Store = Annotated[
     str | None,
     typer.Option(
@@ -369,12 +378,11 @@ class Place:
         """Path or address of the store."""
         return self.store or Path(self.out) / STORE
 
-    def inputs(self, *, overlap: int | None = None) -> CampaignInputs:
-        """Read the plan with its files.
-
-        Every command begins so: what `goldspan run` rejects is therefore rejected by `goldspan
-        serve` in the same words, before it listens.
-        """
+    def inputs(
+        self, *, overlap: int | None = None, allow_code: Sequence[str] | None = None
+    ) -> CampaignInputs:
+        """Read the plan with its files; with `allow_code` reject one that runs other code."""
+        from goldspan.annotators.python import code_of
         from goldspan.campaign import read_inputs, read_plan
 
         plan, folder = read_plan(self.plan, overlap=overlap), Path(self.plan).parent
@@ -382,7 +390,10 @@ class Place:
             from goldspan.web.providers.registry import check_provider
 
             check_provider(plan)
-        return read_inputs(plan, folder)
+        for entry in plan.workforce if allow_code is not None else ():
+            if entry.kind == "python":
+                code_of(entry, allow_code or ())
+        return read_inputs(plan, folder, allow_code=allow_code or ())
 
     def check_served(self, *, has_secret: bool = True) -> None:
         """Reject a place without a campaign or without the server's secret; create nothing."""
@@ -487,13 +498,7 @@ at_campaigns = group("places", Places)
 
 @contextmanager
 def told_of_damage(address: str | Path | None) -> Iterator[None]:
-    """Turn a failure that a damaged store explains into a message; others stay what they are.
-
-    Numbers and words of a damaged page reach every part of a command, which may fail in any way.
-
-    Raises:
-        StoreError: The store is damaged.
-    """
+    """Turn a failure that a damaged store explains, wherever it shows, into a StoreError."""
     try:
         yield
     except (GoldspanError, typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):

@@ -17,6 +17,7 @@ import typer
 from goldspan.cli.campaign import missing_for_pages, write_findings
 from goldspan.cli.options import (
     MORE,
+    AllowCode,
     AsJson,
     Overlap,
     Place,
@@ -63,6 +64,7 @@ def serve(
         "Remove the requester's password and end all sessions.", "--reset-password"
     ),
     overlap: Overlap = None,
+    allow_code: AllowCode = None,
     processes: int = option(
         "Web processes that answer requests; more than one needs PostgreSQL.",
         default=1,
@@ -124,12 +126,13 @@ def serve(
         check_exposure(host, public_url or _url(host, port))
     lacks = missing_for_pages()
     asked = _Asked(
-        overlap, reset=reset_password, has_report=not lacks, is_shared=processes > 1,
+        {"overlap": overlap, "allow_code": None if no_loop else allow_code or []},
+        reset=reset_password, has_report=not lacks, is_shared=processes > 1,
         apart=CAN_SPLIT and not one_process and not no_loop, has_loop=not no_loop,
         log={"log_format": log_format, "log_level": log_level}, proxies=proxies,
     )  # fmt: skip
     # What is faulty in the files of a plan that is alone is said before anything is opened.
-    inputs = None if places.is_several else named[""].inputs(overlap=overlap)
+    inputs = None if places.is_several else named[""].inputs(**asked.reading)
     if lacks:
         warn(f"goldspan: there will be no report: {lacks}")
     with _ended(), listen(host, port) as listening, ExitStack() as stack:
@@ -164,7 +167,7 @@ def serve(
 class _Asked:
     """What was asked for on the command line, for every campaign."""
 
-    overlap: int | None
+    reading: dict[str, Any]  # How a plan is read: `Place.inputs`
     reset: bool
     has_report: bool
     is_shared: bool
@@ -227,8 +230,8 @@ def _open(
     from goldspan.web.settings import FILE as SECRET
 
     if inputs is None:
-        _check(place, asked.overlap)
-        inputs = place.inputs(overlap=asked.overlap)
+        _check(place, asked.reading["overlap"])
+        inputs = place.inputs(**asked.reading)
     with ExitStack() as own:
         own.enter_context(told_of_damage(place.address))
         # What is rejected before `keep` leaves neither a secret nor a store behind.

@@ -27,6 +27,7 @@ from goldspan.store import SqlLedger, create_ledger
 from goldspan.web import desk_api, pages, sign_in, work_api
 from goldspan.web.dependencies import (
     ContextHere,
+    DeskRoute,
     ServerContext,
     caller_here,
     requester_here,
@@ -59,20 +60,15 @@ from goldspan.web.settings import CAMPAIGNS, ServerSettings
 
 
 def create_app(service: Service, settings: ServerSettings) -> FastAPI:
-    """Return the application of a campaign.
-
-    Args:
-        service: The campaign.
-        settings: How it is run.
-    """
+    """Return the application of a campaign."""
     settings = settings.timed(service.clock)
     context = ServerContext.of(service, service.ledger, service.inputs.key, settings)
     app = _new_app()
     # Paths are looked up in this order.
     routers = (
         sign_in.router, work_api.router, _worker_pages(context), desk_api.router,
-        pages.router, sign_in.provider_routes(context), sign_in.oidc_routes(context),
-        static_files(), _document(app), health_route(),
+        desk_api.views, desk_api.files, pages.router, sign_in.provider_routes(context),
+        sign_in.oidc_routes(context), static_files(), _document(app), health_route(),
     )  # fmt: skip
     return assembled(app, context, routers)
 
@@ -257,7 +253,7 @@ class Several:
 
 
 def _pages(campaigns: Sequence[Listed]) -> APIRouter:
-    router = APIRouter(include_in_schema=False)
+    router = APIRouter(include_in_schema=False, route_class=DeskRoute)
     by_name: Mapping[str, Listed] = {one.name: one for one in campaigns}
 
     @router.get("/desk", response_class=HTMLResponse)

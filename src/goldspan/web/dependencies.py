@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial, wraps
+from inspect import iscoroutinefunction
 from threading import Event
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 from fastapi import Depends, Header, Request, Security
+from fastapi.routing import APIRoute
 from fastapi.security import APIKeyCookie, HTTPBearer, SecurityScopes
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import HTTPConnection
@@ -28,13 +31,19 @@ from goldspan.web.security.access import (
     FormSigner,
     bearer_of,
 )
-from goldspan.web.security.account import Buckets, address_name
+from goldspan.web.security.account import Buckets, OwnThreads, address_name
 from goldspan.web.security.sessions import DESK, REVIEWER, WORKER, Facts, Session
 from goldspan.web.service import Service
 from goldspan.web.settings import STORED, ServerSettings
 
 # --------------------------------------------------------------------------------------------------
 # What the routes of a server share
+
+
+PLACES = {"desk": (2, 30), "view": (4, 8), "file": (1, 3)}
+"""Threads of the desk, and how many requests may wait for one: for what the store tells, for what
+the loop's process is asked, and for downloads."""
+_BUSY = Refused("busy", "The server has too much to do for the desk: try again.", 503, retry=5)
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,9 @@ class ServerContext:
     held: Held  # Whether this process still serves the campaign
     metrics: Metrics
     leaving: Event = field(default_factory=Event)  # Set when the server stops
+    threads: dict[str, OwnThreads] = field(
+        default_factory=lambda: {name: OwnThreads(name, *n, _BUSY) for name, n in PLACES.items()}
+    )
 
     @classmethod
     def of(
@@ -99,6 +111,20 @@ BROWSER = "the requester, at the desk"
 def context_of(request: HTTPConnection) -> ServerContext:
     """Return the context that a request came to."""
     return cast("ServerContext", request.app.state.context)
+
+
+class DeskRoute(APIRoute):
+    """A route of the desk, in threads of its own: annotators wait neither for it nor for a loop."""
+
+    threads = "desk"
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        async def act(**given: Any) -> Any:
+            context = given.get("context") or context_of(given["request"])
+            return await context.threads[self.threads](partial(endpoint, **given))
+
+        own = endpoint if iscoroutinefunction(endpoint) else wraps(endpoint)(act)
+        super().__init__(path, own, **options)
 
 
 def address_here(request: HTTPConnection) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import anyio
-from anyio import to_thread
 from fastapi import APIRouter, Header, Path, Query, Response, Security
 from fastapi.responses import StreamingResponse
 
@@ -22,6 +22,7 @@ from goldspan.web import models as w
 from goldspan.web.dependencies import (
     BROWSER,
     ContextHere,
+    DeskRoute,
     RequesterHere,
     ServerContext,
     caller_here,
@@ -38,7 +39,14 @@ from goldspan.web.webhooks import Webhooks
 # What changes, as it changes: a stream of events that an open desk listens to.
 
 
-router = APIRouter(prefix="/api/desk", tags=["desk"])
+router = APIRouter(prefix="/api/desk", tags=["desk"], route_class=DeskRoute)
+views, files = (
+    APIRouter(
+        prefix="/api/desk", tags=["desk"],
+        route_class=type("DeskRoute", (DeskRoute,), {"threads": threads}),
+    )
+    for threads in ("view", "file")
+)  # fmt: skip
 PACE = 1.0
 """Seconds between two events at least."""
 HEARTBEAT = 15.0
@@ -69,9 +77,11 @@ async def events(context: ServerContext, session: Session) -> AsyncIterator[str]
     seen: Any = None
     told = -HEARTBEAT
     while not context.leaving.is_set():
-        mark, news = await to_thread.run_sync(
-            _look, context, session, None if time.monotonic() - told >= HEARTBEAT else seen
-        )
+        known = None if time.monotonic() - told >= HEARTBEAT else seen
+        try:
+            mark, news = await context.threads["desk"](partial(_look, context, session, known))
+        except Refused:  # no place: the next look may find one
+            mark, news = seen, ""
         if mark is None:
             yield "event: ended\ndata: {}\n\n"
             return
@@ -144,7 +154,7 @@ def overview(caller: Progress, context: ContextHere) -> m.Overview:
     return mask_overview(context.service.desk.overview(), caller)
 
 
-@router.get("/workers", responses=refusals())
+@views.get("/workers", responses=refusals())
 def workers(caller: People, context: ContextHere) -> list[m.Worker]:
     """Return everybody who works, those with most answers first."""
     found = context.service.desk.workers()
@@ -162,13 +172,13 @@ def judge(
     return context.service.desk.judge(worker, body.verdict, body.why, **kept)
 
 
-@router.get("/agreement", responses=refusals())
+@views.get("/agreement", responses=refusals())
 def agreement(caller: Results, context: ContextHere) -> m.Agreement:
     """Return how well the workers agree."""
     return mask_agreement(context.service.desk.agreement(), caller)
 
 
-@router.get("/uncertain", responses=refusals())
+@views.get("/uncertain", responses=refusals())
 def uncertain(
     _: Reads, context: ContextHere, limit: Limit = 20, by: Order = "confidence"
 ) -> list[m.UncertainItem]:
@@ -176,7 +186,7 @@ def uncertain(
     return context.service.desk.uncertain(limit, by)
 
 
-@router.get("/items", responses=refusals())
+@views.get("/items", responses=refusals())
 def items(
     _: Results,
     context: ContextHere,
@@ -189,7 +199,7 @@ def items(
     return context.service.desk.items(after, find, state, limit)
 
 
-@router.get("/items/{item:path}", responses=refusals(404, 409))
+@views.get("/items/{item:path}", responses=refusals(404, 409))
 def item(
     caller: Reads,
     context: ContextHere,
@@ -224,7 +234,7 @@ def audit(caller: Reads, context: ContextHere) -> m.AuditNow:
     return found.model_copy(update={"certificate": shown})
 
 
-@router.post("/audit/draw", responses=refusals(404))
+@views.post("/audit/draw", responses=refusals(404))
 def draw_audit(_: Steers, context: ContextHere, body: m.DrawBody) -> m.AuditNow:
     """Draw items of the labels as they are now, for people to check."""
     return context.service.desk.draw_audit(body.n)
@@ -305,7 +315,7 @@ def exports(caller: Results, context: ContextHere) -> list[m.Export]:
     return [one for one in found if all(map(caller.may, file_scopes(one.name)))]
 
 
-@router.get("/exports/{name}", response_class=Response, responses={**FILES, **refusals(404)})
+@files.get("/exports/{name}", response_class=Response, responses={**FILES, **refusals(404)})
 def export(caller: Results, context: ContextHere, name: str, names: Names = False) -> Response:
     """Make a file. Workers have pseudonyms in all of them but `bill.csv`, unless `names` is true.
 
@@ -322,7 +332,7 @@ def export(caller: Results, context: ContextHere, name: str, names: Names = Fals
     return Response(made.content, headers=headers, media_type=made.media)
 
 
-@router.get(
+@files.get(
     "/report.html", response_class=Response,
     responses={200: {"description": "The report.", "content": {"text/html": FILE}},
                **refusals(404)},

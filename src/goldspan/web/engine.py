@@ -444,8 +444,6 @@ class LiveFile:
 # What the processes of the pages know of the loop, and ask it
 
 
-AT_ONCE = 4
-"""Views of the desk that one web process asks for at a time: its threads are for annotators."""
 PATIENCE = 60.0
 """Seconds until a view that the loop's process makes counts as not coming."""
 _AWAY = Refused(
@@ -466,7 +464,6 @@ class Watcher:
 
     def __init__(self, file: LiveFile, place: Path) -> None:
         self._file, self._place = file, place
-        self._free = threading.BoundedSemaphore(AT_ONCE)
 
     @property
     def live(self) -> Live:
@@ -485,8 +482,6 @@ class Watcher:
 
     def ask(self, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Let the loop's process make a view of the desk."""
-        if not self._free.acquire(timeout=PATIENCE):
-            raise _SLOW
         try:
             with self._connected() as connection:
                 connection.send((name, tuple(args), kwargs))
@@ -495,8 +490,6 @@ class Watcher:
                 is_made, found = connection.recv()
         except (OSError, EOFError):
             raise _AWAY from None
-        finally:
-            self._free.release()
         if not is_made:
             raise found
         return found

@@ -260,7 +260,7 @@ _WHY = {
     413: "The body is too large.",
     422: "The body is not as described, or does not fit the task.",
     429: "Too often: Retry-After says when again.",
-    503: "The store cannot be read or written at the moment.",
+    503: "Not at the moment: the store is away, or too much is asked. Retry-After says when again.",
 }
 
 

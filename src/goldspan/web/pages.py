@@ -24,6 +24,7 @@ from goldspan import __version__
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.web.dependencies import (
     ContextHere,
+    DeskRoute,
     ServerContext,
     requester_here,
     reviewer_here,
@@ -373,7 +374,7 @@ def label_keys(labels: Sequence[str]) -> list[dict[str, str]]:
 # The pages of the requester's desk.
 
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, route_class=DeskRoute)
 PAGES = {
     "overview": ("/desk", "Overview"),
     "review": ("/desk/review", "Review"),

@@ -86,15 +86,8 @@ def read_proxies(given: str | None) -> tuple[str, ...]:
 def serve(app: Any, listening: socket.socket, proxies: Sequence[str] = HERE) -> None:
     """Serve until the process is told to stop (SIGINT or SIGTERM), then end what is going on.
 
-    It returns when another server has taken over the campaign.
-
-    Args:
-        app: What `create_app` gives.
-        listening: What `listen` gives.
-        proxies: Who is believed in X-Forwarded-For: addresses or networks.
-
-    Raises:
-        KeyboardInterrupt: It was told to.
+    Then KeyboardInterrupt is raised; it returns when another server has taken over the campaign.
+    `proxies` are addresses or networks that are believed in X-Forwarded-For.
     """
     # What is there now – modules, the pool – stays: looking through it for garbage stops all
     # threads for a tenth of a second and more.

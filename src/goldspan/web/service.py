@@ -19,11 +19,11 @@ from goldspan.campaign import (
 )
 from goldspan.campaign.clock import CampaignClock, Keeper, wall_clock
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.loop import SOURCES
 from goldspan.campaign.outlook import CampaignStopping
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import CampaignEvent, WorkerDropped
 from goldspan.campaign.results import ReportData
+from goldspan.campaign.workforce import Workforce
 from goldspan.crowd.atomic import NewPlaces
 from goldspan.errors import InputError
 from goldspan.store import SqlLedger
@@ -45,35 +45,20 @@ TROUBLE = "trouble.json"
 
 
 class Service:
-    """A campaign that is served.
-
-    Args:
-        inputs: The plan and its files; its crowd's source is "web".
-        ledger: Where the campaign is kept.
-        keys: The server's secret.
-        out: The folder of what comes out.
-        clock: The campaign's clock; opened here by default.
-        completion: What a worker who is finished is given.
-        payments: Sends letters to a provider.
-        report: Writes the campaign's report.
-        watcher: Stands for the loop where another process runs it.
-
-    Raises:
-        InputError: The plan is for another crowd.
-    """
+    """A campaign that is served; `InputError` where the plan is for another crowd."""
 
     def __init__(
         self,
         inputs: CampaignInputs,
         ledger: SqlLedger,
-        keys: Keys,
-        out: str | Path = "out",
+        keys: Keys,  # The server's secret
+        out: str | Path = "out",  # The folder of what comes out
         *,
         clock: Callable[[], int] | None = None,
-        completion: Completion = lambda _: None,
-        payments: PaymentThread | None = None,
-        report: Report | None = None,
-        watcher: Watcher | None = None,
+        completion: Completion = lambda _: None,  # What a worker who is finished is given
+        payments: PaymentThread | None = None,  # Sends letters to a provider
+        report: Report | None = None,  # Writes the campaign's report
+        watcher: Watcher | None = None,  # Stands for the loop where another process runs it
     ) -> None:
         check_web(inputs.plan)
         clock = clock or CampaignClock(ledger)
@@ -81,7 +66,7 @@ class Service:
         self.clock, self.report, self.payments = clock, report, payments
         self._keeper = Keeper(clock)
         steps = Steps.of(
-            inputs, ledger, label=SOURCES[inputs.plan.crowd.source](inputs, ledger, clock),
+            inputs, ledger, label=Workforce(inputs, ledger, clock, load=False),
             stop=Ending(CampaignStopping(inputs.plan), inputs.plan, ledger),
         )  # fmt: skip
         self.campaign = Campaign(inputs, ledger, steps, on_event=self._log_event)
@@ -118,12 +103,7 @@ class Service:
         self.campaign.begin()
 
     def start(self, *, loop: bool = True, keep: bool = True) -> None:
-        """Start what keeps the time, and the loop with what sends letters.
-
-        Args:
-            loop: Whether the loop runs in this process.
-            keep: Whether the time is kept by this process.
-        """
+        """Start in this process what keeps the time, and the loop with what sends letters."""
         if keep:
             self._keeper.start()
         if loop:

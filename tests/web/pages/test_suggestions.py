@@ -159,8 +159,8 @@ def campaign(tmp_path):
     }  # fmt: skip
     plan = plan_of(sections)
     plan["task"] = {"types": ["LOC"]}
-    service = open_service(read_inputs(read_plan(plan), tmp_path), tmp_path / "out", KEYS,
-                           clock=Clock())  # fmt: skip
+    inputs = read_inputs(read_plan(plan), tmp_path, allow_code=["campaign.rules"])
+    service = open_service(inputs, tmp_path / "out", KEYS, clock=Clock())
     open_round(service)
     with running(service) as served:
         yield served

@@ -280,13 +280,7 @@ class Auth:
 
     @classmethod
     def of(cls, ledger: SqlLedger, campaign: str, settings: ServerSettings) -> Auth:
-        """Return links, account and sessions of a campaign.
-
-        Args:
-            ledger: Where links, passwords and ended sessions are kept.
-            campaign: The campaign's id: `inputs.key`.
-            settings: The server's secret and clock, and how long things hold.
-        """
+        """Return links, account and sessions of a campaign, by its id: `inputs.key`."""
         keys, notes = settings.keys, RecordCache(ledger, settings.clock)
         links = Links(notes, Signer(keys.of("worker link")), campaign)
         seal, csrf_key = Signer(keys.of("session cookie")), keys.of("csrf")

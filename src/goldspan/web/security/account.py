@@ -13,6 +13,7 @@ import unicodedata
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from functools import lru_cache
 from hashlib import sha256
 from hmac import compare_digest, digest
@@ -43,6 +44,31 @@ LONGEST_WAIT = 30.0
 """Seconds of the longest wait: not long, as guesses from many addresses delay the owner too."""
 FORGOTTEN = 3_600.0
 """Seconds after the last wrong password in which wrong ones are forgotten."""
+
+
+Made = TypeVar("Made")
+
+
+class OwnThreads:
+    """Threads apart from those in which workers are answered, and places to wait for one.
+
+    Who finds no place is refused at once.
+    """
+
+    def __init__(
+        self, name: str, n: int, waiting: int, refused: Refused,
+        begin: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._threads, self._refused = ThreadPoolExecutor(n, name, begin), refused
+        self._places = BoundedSemaphore(n + waiting)
+
+    async def __call__(self, act: Callable[[], Made]) -> Made:
+        """Do something when its turn comes."""
+        if not self._places.acquire(blocking=False):
+            raise self._refused
+        doing = self._threads.submit(copy_context().run, act)
+        doing.add_done_callback(lambda _: self._places.release())  # also if nobody waits any more
+        return await asyncio.wrap_future(doing)
 
 
 class Memory:
@@ -206,20 +232,10 @@ def _step_back() -> None:
         os.setpriority(os.PRIO_PROCESS, get_native_id(), 10)
 
 
-# A hash takes 64 MiB: so many at once, and no more, however many ask. They have threads of their
-# own: whoever tries passwords takes none of those in which workers are answered.
-_THREADS = ThreadPoolExecutor(AT_ONCE, "password", _step_back)
-_PLACES = BoundedSemaphore(AT_ONCE + WAITING)
-Made = TypeVar("Made")
-
-
-async def in_turn(act: Callable[[], Made]) -> Made:
-    """Do what checks or hashes a password, when its turn comes."""
-    if not _PLACES.acquire(blocking=False):
-        raise Refused("slow-down", "Too many people are logging in: try again.", 429, retry=10)
-    doing = _THREADS.submit(act)
-    doing.add_done_callback(lambda _: _PLACES.release())  # also if nobody waits for it any more
-    return await asyncio.wrap_future(doing)
+# A hash takes 64 MiB: so many at once, and no more, however many ask.
+_MANY = Refused("slow-down", "Too many people are logging in: try again.", 429, retry=10)
+in_turn = OwnThreads("password", AT_ONCE, WAITING, _MANY, _step_back)
+"""Does what checks or hashes a password, when its turn comes."""
 
 
 def hash_password(password: str, campaign: str = "") -> str:
