@@ -58,12 +58,8 @@ class Keys:
 def load_keys(folder: str | Path) -> Keys:
     """Read the secret, and make it at the first start.
 
-    Args:
-        folder: Where `server.key` lies; the file that the variable GOLDSPAN_SECRET_FILE names goes
-            before it, and is never made.
-
-    Raises:
-        InputError: The file cannot be read or written, others may read it, or it is no secret.
+    It lies in `server.key`; the file that the variable GOLDSPAN_SECRET_FILE names goes before it,
+    and is never made. One that others may read, or that is no secret, is an InputError.
     """
     named = os.environ.get(VARIABLE)
     path = Path(named) if named else Path(folder) / FILE

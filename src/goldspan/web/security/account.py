@@ -50,10 +50,7 @@ Made = TypeVar("Made")
 
 
 class OwnThreads:
-    """Threads apart from those in which workers are answered, and places to wait for one.
-
-    Who finds no place is refused at once.
-    """
+    """Threads apart from those in which workers are answered; who finds no place is refused."""
 
     def __init__(
         self, name: str, n: int, waiting: int, refused: Refused,
