@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan import __version__
 from goldspan._arrays import hash64
 from goldspan.aggregation import Aggregator, Consensus, get_aggregator
 from goldspan.aggregation.auto import Auto
@@ -19,12 +20,13 @@ from goldspan.aggregation.judge import Choice
 from goldspan.aggregation.machines import KINDS
 from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.campaign.inputs import CampaignInputs
+from goldspan.campaign.keeping import KeptLabels, digest
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Label, Offers, Picks
 from goldspan.campaign.suggestions import Apart
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.protocols import Runner
+from goldspan.protocols import Runner, Serial
 from goldspan.workers import (
     find_quality_flags,
     judge_workers,
@@ -130,13 +132,23 @@ class Aggregating:
         return apart.together(made, self._aggregator(crowd))
 
     def _labels(self, crowd: Crowd, aggregator: Aggregator, known: Crowd | None) -> Consensus:
+        """Return the labels that were kept, or compute and keep them."""
         choice = self._choice() if isinstance(aggregator, Auto) else None
-        if choice is None:
-            return aggregator.fit(crowd.with_gold(None), known, runner=self.runner).result_
-        assert isinstance(aggregator, Auto)
-        return aggregator.fit_chosen(
-            crowd.with_gold(None), choice, known, runner=self.runner
-        ).result_
+        bare, runner = crowd.with_gold(None), self.runner or Serial()
+        by = aggregator.name, aggregator.get_params(), choice, None if known is None else known.gold
+        key = digest(__version__, *by, bare)
+        kept, n_forgotten = KeptLabels(self.ledger.labels_folder, bare, runner), self.ledger.n_forgotten
+        found = kept.get(key)
+        if found is None:
+            if choice is None:
+                fitted = aggregator.fit(bare, known, runner=runner)
+            else:
+                assert isinstance(aggregator, Auto)
+                fitted = aggregator.fit_chosen(bare, choice, known, runner=runner)
+            found = fitted.result_
+            if self.ledger.n_forgotten == n_forgotten:  # else they may name who was forgotten
+                kept.put(key, found)
+        return found
 
     def choose(self, crowd: Crowd) -> dict[str, Any] | None:
         """Judge the candidates of `auto`, if that is due; return what is to be kept as `CHOICE`.

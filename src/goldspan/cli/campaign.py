@@ -272,6 +272,7 @@ def without_names(ledger: SqlLedger, what: Any) -> Any:
 def open_campaign(out: str, store: str | None) -> SqlLedger:
     """Open the ledger of a folder."""
     from goldspan.store import open_ledger
+    from goldspan.web.opening import LABELS, list_of
 
     place = store or str(Path(out) / STORE)
     if store is None and not Path(place).is_file():
@@ -280,6 +281,7 @@ def open_campaign(out: str, store: str | None) -> SqlLedger:
             "`goldspan run --out` wrote to, or --store for a campaign that is stored elsewhere"
         )
     ledger = open_ledger(place)
+    ledger.labels_folder = list_of(out, store).with_suffix(LABELS)
     try:
         is_begun = "plan" in ledger.records("plan")
     except BaseException:

@@ -6,6 +6,7 @@ package, each in one transaction.
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -73,6 +74,7 @@ class SqlLedger:
         self._has_facts, self._checking = False, threading.Lock()
         self._order = Order(database)
         self._cache: AnswerCache | None = None
+        self.labels_folder: Path | None = None  # Where labels that took long are kept
 
     number_of = _asks(facts.number_of)
     records = _asks(queries.read_records)
@@ -322,7 +324,10 @@ class SqlLedger:
             InputError: The campaign is not private, nobody is known by this name, or a payment is
                 under way.
         """
-        return self.database.write(now, erasing.forget, who, dry=dry, unsettled=unsettled)
+        found = self.database.write(now, erasing.forget, who, dry=dry, unsettled=unsettled)
+        if self.labels_folder is not None and not dry:
+            shutil.rmtree(self.labels_folder, ignore_errors=True)
+        return found
 
     def was_forgotten(self, who: str) -> bool:
         """Whether somebody with this id or pseudonym was forgotten, and has not come in since."""

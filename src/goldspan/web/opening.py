@@ -16,6 +16,8 @@ from goldspan.store.erasing import forget_listed, list_beside, write_list
 FILE = "campaign.sqlite"
 SERVER, ID = "server", "id"
 """Kind and name of the record of a campaign's id."""
+LABELS = ".labels"
+"""Ending of the folder beside a store, or in its campaign's, with labels that took long."""
 BESIDE = ("", "-wal", "-shm", "-journal")
 """What SQLite adds to a file's name: all of it holds answers."""
 LOCKS = (".lock", ".serve.lock")
@@ -44,6 +46,7 @@ def open_store(
         try:
             # Forget who was forgotten, where a backup was put in the place of the store
             path = list_of(out, store)
+            ledger.labels_folder = path.with_suffix(LABELS)
             if path.is_file():
                 forget_listed(ledger.database, [path])
             if ledger.n_forgotten:

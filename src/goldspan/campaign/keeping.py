@@ -1,0 +1,142 @@
+"""Labels that took long are kept in files beside the store: nobody waits for the same ones twice.
+
+A file is named by the answers and by what decides the method, and holds everything but the crowd.
+One that is broken, or of something else, is as if it were not there. It is read by a pickle reader
+that makes goldspan's own plain values and arrays, and calls nothing else.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass, replace
+from enum import Enum
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from goldspan.aggregation import Consensus
+from goldspan.crowd import Crowd
+from goldspan.crowd.atomic import new_file
+from goldspan.errors import InputError
+from goldspan.protocols import Runner
+
+LEAST = 1.0
+"""Seconds of computing from which labels are kept."""
+MOST = 4
+"""Files that are kept: labels with and without known answers, and those of a moment ago."""
+SIZE = 16
+"""Bytes of the checksum before the content."""
+MODULES = ("goldspan.aggregation.", "goldspan.spans.", "goldspan.protocols")
+TABLES = {"agreement_table", "workers_of", "_workers"}
+"""Functions that make a result's table of workers."""
+ARRAYS = {"_frombuffer", "_reconstruct", "dtype", "ndarray", "scalar"}
+"""What NumPy makes its own values with."""
+
+
+def digest(*values: Any) -> str:
+    """Return a name for values, the same in every process.
+
+    >>> digest({"a": 1, "b": {2}}) == digest({"b": {2}, "a": 1}), digest([1]) == digest(["1"])
+    (True, False)
+    """
+    return blake2b(b"".join(map(_bytes, values)), digest_size=SIZE).hexdigest()
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, np.ndarray):
+        head, content = f"{value.dtype}{value.shape}", value.tobytes()
+    elif isinstance(value, pa.Array | pa.Table):
+        head, content = "arrow", repr(value.to_pylist()).encode("utf-8", "surrogatepass")
+    elif is_dataclass(value) and not isinstance(value, type):
+        head = type(value).__name__
+        content = b"".join(_bytes(getattr(value, one.name)) for one in fields(value))
+    elif isinstance(value, Mapping):
+        head, content = "map", b"".join(_bytes([k, value[k]]) for k in sorted(value, key=str))
+    elif isinstance(value, list | tuple):
+        head, content = f"list{len(value)}", b"".join(map(_bytes, value))
+    else:
+        value = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
+        head, content = "", repr(value).encode("utf-8", "surrogatepass")
+    return blake2b(head.encode() + b"\0" + content, digest_size=SIZE).digest()
+
+
+@dataclass(frozen=True)
+class KeptLabels:
+    """The labels of a crowd that were computed before, here or in another process."""
+
+    folder: Path | None  # Where they are; None: nowhere
+    crowd: Crowd
+    runner: Runner
+
+    def get(self, key: str) -> Consensus | None:
+        """Return labels, None if there are none."""
+        try:
+            data = b"" if self.folder is None else (self.folder / key).read_bytes()
+            if data[:SIZE] == blake2b(data[SIZE:], digest_size=SIZE).digest():
+                found = _Reader(io.BytesIO(data[SIZE:]), self.crowd, self.runner).load()
+                return found if isinstance(found, Consensus) else None
+        except Exception:  # noqa: BLE001, S110 - whatever is wrong with it, they are computed
+            pass
+        return None
+
+    def put(self, key: str, result: Consensus) -> None:
+        """Keep labels that took long, where that is possible."""
+        if self.folder is None or result.seconds < LEAST:
+            return
+        file = io.BytesIO()
+        refusals = (OSError, InputError, pickle.PicklingError, TypeError, AttributeError)
+        with suppress(*refusals):
+            _Writer(file, self.crowd, self.runner).dump(replace(result, tagger=None))
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            with new_file(self.folder / key) as new:
+                content = file.getvalue()
+                new.write_bytes(blake2b(content, digest_size=SIZE).digest() + content)
+            there = sorted(self.folder.iterdir(), key=lambda one: one.stat().st_mtime_ns)
+            for old in there[:-MOST]:
+                old.unlink()
+
+
+class _Writer(pickle.Pickler):
+    """Writes all but the crowd, which the store has, and the runner."""
+
+    def __init__(self, file: io.BytesIO, crowd: Crowd, runner: Runner) -> None:
+        super().__init__(file, protocol=5)
+        self._crowd, self._runner = crowd, runner
+
+    def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, pa.Array):
+            return tuple(obj.to_pylist())
+        if isinstance(obj, Crowd) and obj.tagset == self._crowd.tagset:
+            return "crowd" if len(obj.latest) == len(self._crowd.latest) else None
+        return "runner" if obj is self._runner else None
+
+
+class _Reader(pickle.Unpickler):
+    """Reads what `_Writer` wrote."""
+
+    def __init__(self, file: io.BytesIO, crowd: Crowd, runner: Runner) -> None:
+        super().__init__(file)
+        self._there = {"crowd": crowd, "runner": runner}
+
+    def persistent_load(self, pid: Any) -> Any:
+        return pa.array(pid, pa.string()) if isinstance(pid, tuple) else self._there[pid]
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("functools", "partial"):
+            return partial
+        is_array = module.startswith("numpy") and name in ARRAYS
+        if is_array or module.startswith(MODULES):
+            found = super().find_class(module, name)
+            is_value = isinstance(found, type) and (
+                is_dataclass(found) or issubclass(found, tuple | Enum)
+            )
+            if is_array or (found.__module__ == module and (is_value or name in TABLES)):
+                return found
+        raise pickle.UnpicklingError(f"{module}.{name} is no part of labels")
