@@ -338,6 +338,8 @@ def test_a_consensus_is_made_of_blind_answers(tmp_path):
 class Kept:
     """A ledger of nothing but what was suggested."""
 
+    labels_folder, n_forgotten = None, 0
+
     def __init__(self, rows):
         self.rows = {str(n): row for n, row in enumerate(rows)}
 

@@ -65,6 +65,8 @@ def stored(folder):
 def test_a_person_is_forgotten_and_the_outputs_keep_pseudonyms(run, service, tmp_path):
     out = tmp_path / "out"
     known, before = service.ledger.pseudonyms()[ANN], service.ledger.totals().spent
+    service.ledger.labels_folder.mkdir(exist_ok=True)
+    (service.ledger.labels_folder / "kept").write_text(f"{ANN} and {BOB} err together")
     assert ANN.encode() not in (out / "record.json").read_bytes()
     assert ANN in (out / "bill.csv").read_text()
     told = run("forget", ANN, "--dry-run")

@@ -8,9 +8,14 @@ import subprocess
 import sys
 import time
 from contextlib import closing, suppress
+from dataclasses import replace
 
 import pytest
 
+from goldspan.aggregation.base import Aggregator
+from goldspan.campaign import keeping
+from goldspan.campaign.judging import Aggregating
+from goldspan.cli.campaign import open_campaign
 from goldspan.errors import GoldspanError, InputError
 from goldspan.store import StoreError
 from goldspan.web import engine, open_service
@@ -41,6 +46,50 @@ def still(tmp_path):
     with closing(serve(tmp_path)) as made:
         made.campaign.run()
         yield made
+
+
+def test_after_a_restart_labels_that_were_kept_are_not_computed_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(keeping, "LEAST", 0)
+    with closing(serve(tmp_path)) as first:
+        first.campaign.run()
+        for worker in ("ann", "bob", "ann", "bob"):
+            answer(first, worker)
+        made = first.engine.look().result
+    fits = []
+    monkeypatch.setattr(Aggregator, "fit", lambda *_, **__: fits.append(1))
+    with closing(open_service(tmp_path / "campaign.toml", tmp_path / "out", KEYS)) as again:
+        found = again.engine.look()
+        assert found.result.confidence.tolist() == made.confidence.tolist()
+        assert found.confidence == made.mean_confidence
+        assert [
+            one.name for one in again.desk.exports() if again.desk.export(one.name) is None
+        ] == []
+    with open_campaign(str(tmp_path / "out"), None) as ledger:  # as `goldspan report` does
+        plan = first.inputs.plan
+        assert (
+            Aggregating(plan, ledger).labels(ledger.crowd()).codes.tolist() == made.codes.tolist()
+        )
+    assert fits == []
+
+
+def test_who_waits_reads_what_is_computed_and_how_long():
+    live, now = engine.Live(looked=(0, 1)), time.time()
+    assert live.wait() == ""
+    assert engine.Live().wait() == "The campaign is being opened, which takes some seconds"
+    live = replace(live, computing="It is computed")
+    assert live.wait() == "It is computed: it may take a minute"
+    said = {21: "about 20 seconds more", 1: "about 5 seconds more", 200: "about 3 min more"}
+    for seconds, words in {**said, -5: "it takes longer than before"}.items():
+        assert replace(live, until=now + seconds).wait() == f"It is computed: {words}"
+
+
+def test_an_annotator_without_a_task_reads_what_is_computed(still):
+    while answer(still, "ann") is not None:
+        pass
+    still.engine.live = replace(still.engine.live, state="waiting")
+    assert "nothing to do" in still.work.next("ann")["message"]
+    still.engine.live = replace(still.engine.live, state="working", computing="It is computed")
+    assert still.work.next("ann")["message"].startswith("It is computed: it may take a minute.")
 
 
 def label_all(service, workers=("ann", "bob", "cid")):

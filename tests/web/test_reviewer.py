@@ -57,7 +57,8 @@ def routes(served):
 def test_no_route_of_the_server_lets_a_reviewer_further(served, rita):
     open_to_all = {"/", "/login", "/logout", "/setup", "/static/{version}/{name}", "/healthz"}
     its_own = {
-        "/desk/review", "/api/desk/uncertain", "/api/desk/items/{item:path}",
+        "/desk/review", "/api/desk/uncertain", "/api/desk/computing",
+        "/api/desk/items/{item:path}",
         "/api/desk/items/{item:path}/gold", "/r/{token}", "/desk/audit/check",
         "/api/desk/audit", *(f"/api/desk/audit/{act}" for act in ("next", "answers", "skip")),
     }  # fmt: skip

@@ -222,6 +222,13 @@ class Consensus:
         shares = np.take_along_axis(self.token_probs, known[:, None].astype(np.int64), 1)[:, 0]
         return np.where(self.codes >= 0, shares, 0).astype(np.float32)
 
+    @property
+    def mean_confidence(self) -> float | None:
+        """Mean confidence of the spans, or of plain labels; None where there are none."""
+        plain = self.tagset.rules.is_plain
+        sure = self.token_confidence[self.codes >= 0] if plain else self.span_confidence
+        return float(sure.mean(dtype=np.float64)) if len(sure) else None
+
     def tagged_by_id(self) -> dict[str, list[str]]:
         """Return the tags by item id, for `goldspan.score`."""
         return dict(zip(self.crowd.item_ids.to_pylist(), self.tags, strict=True))
@@ -520,12 +527,12 @@ class Consensus:
 
     def _facts(self) -> list[str]:
         crowd, single = self.crowd, self.crowd.is_classification
-        sure = self.token_confidence[self.codes >= 0] if single else self.span_confidence
         facts = [counted(crowd.n_items, "item")]
         facts += [] if single else [counted(len(self.span_confidence), "span")]
         answers, workers = counted(len(crowd.latest), "answer"), counted(crowd.n_workers, "worker")
         facts.append(f"{answers} of {workers}")
-        facts += [f"mean confidence {sure.mean():.2f}"] if len(sure) else []
+        sure = self.mean_confidence
+        facts += [] if sure is None else [f"mean confidence {sure:.2f}"]
         return facts if self.converged else [*facts, "not converged"]
 
     def _label_columns(self) -> dict[str, pa.Array]:

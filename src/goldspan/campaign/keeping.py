@@ -1,8 +1,8 @@
 """Labels that took long are kept in files beside the store: nobody waits for the same ones twice.
 
-A file is named by the answers and by what decides the method, and holds everything but the crowd.
-One that is broken, or of something else, is as if it were not there. It is read by a pickle reader
-that makes goldspan's own plain values and arrays, and calls nothing else.
+A file is named by the answers and by what decides the method, and holds all but the crowd, which
+is in the store. One that is broken, or of something else, is as if it were not there. It is read
+by a pickle reader that makes arrays and objects of the methods, and calls nothing else.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import io
 import pickle
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, is_dataclass, replace
-from enum import Enum
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -25,7 +24,7 @@ from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file
 from goldspan.errors import InputError
-from goldspan.protocols import Runner
+from goldspan.protocols import Runner, Serial
 
 LEAST = 1.0
 """Seconds of computing from which labels are kept."""
@@ -73,7 +72,7 @@ class KeptLabels:
 
     folder: Path | None  # Where they are; None: nowhere
     crowd: Crowd
-    runner: Runner
+    runner: Runner = field(default_factory=Serial)
 
     def get(self, key: str) -> Consensus | None:
         """Return labels, None if there are none."""
@@ -98,9 +97,17 @@ class KeptLabels:
             with new_file(self.folder / key) as new:
                 content = file.getvalue()
                 new.write_bytes(blake2b(content, digest_size=SIZE).digest() + content)
-            there = sorted(self.folder.iterdir(), key=lambda one: one.stat().st_mtime_ns)
-            for old in there[:-MOST]:
+            for old in self._files()[:-MOST]:
                 old.unlink()
+
+    def seconds(self) -> float:
+        """Return how long the labels took that were kept last; 0 if none are."""
+        last = self.get(self._files()[-1].name) if self._files() else None
+        return last.seconds if last else 0.0
+
+    def _files(self) -> list[Path]:
+        there = self.folder.iterdir() if self.folder and self.folder.is_dir() else ()
+        return sorted(there, key=lambda one: one.stat().st_mtime_ns)
 
 
 class _Writer(pickle.Pickler):
@@ -134,9 +141,7 @@ class _Reader(pickle.Unpickler):
         is_array = module.startswith("numpy") and name in ARRAYS
         if is_array or module.startswith(MODULES):
             found = super().find_class(module, name)
-            is_value = isinstance(found, type) and (
-                is_dataclass(found) or issubclass(found, tuple | Enum)
-            )
-            if is_array or (found.__module__ == module and (is_value or name in TABLES)):
+            is_own = getattr(found, "__module__", "") == module
+            if is_array or (is_own and (isinstance(found, type) or name in TABLES)):
                 return found
         raise pickle.UnpicklingError(f"{module}.{name} is no part of labels")

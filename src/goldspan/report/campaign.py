@@ -575,8 +575,7 @@ def _quality(
         value = score.accuracy if name == "accuracy" else score.f1
         bounds = "" if score.interval is None else _bounds(score.interval)
         yield Fact(f"{name} of the labels", percent(value), f"against {against}{bounds}")
-    elif result is not None and len(_confidence(result)):
-        mean = float(np.mean(_confidence(result), dtype=np.float64))
+    elif result is not None and (mean := result.mean_confidence) is not None:
         what = "labels" if name == "accuracy" else "spans"
         yield Fact("confidence", percent(mean), f"mean of the {what}")
     last = next((one for one in reversed(record.rounds) if one["score"] is not None), None)
@@ -588,12 +587,6 @@ def _quality(
 
 def _bounds(found: tuple[float, float]) -> str:
     return f": {interval({'low': found[0], 'high': found[1]})}"
-
-
-def _confidence(result: Consensus) -> np.ndarray[tuple[int], np.dtype[np.float32]]:
-    if result.tagset.rules.is_plain:
-        return result.token_confidence[result.codes >= 0]
-    return result.span_confidence
 
 
 def _work(record: CampaignRecord) -> Iterator[Fact]:

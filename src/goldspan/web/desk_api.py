@@ -186,6 +186,12 @@ def uncertain(
     return context.service.desk.uncertain(limit, by)
 
 
+@router.get("/computing", responses=refusals())
+def computing(_: Reads, context: ContextHere) -> m.Computing:
+    """Return what is computed at the moment and how long it takes, in words."""
+    return m.Computing(words=context.service.desk.engine.live.wait())
+
+
 @views.get("/items", responses=refusals())
 def items(
     _: Results,

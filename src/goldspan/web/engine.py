@@ -34,6 +34,7 @@ from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import judge
+from goldspan.campaign.keeping import KeptLabels
 from goldspan.campaign.outlook import ended, outlook
 from goldspan.campaign.protocols import Decision, Stop, Waiting
 from goldspan.campaign.suggestions import blind_answers
@@ -65,6 +66,7 @@ REPORT = (
     "`goldspan serve` says where; please report it, and restart the server."
 )
 """What to do about a failure that has a message for people, and about any other."""
+CHOOSING = "The next texts are being chosen by the answers so far"
 LOST = "This server ends. Use the one that has taken over."
 SWITCH = 0.0005
 """Seconds after which Python lets another thread go on while the loop computes. By default it is
@@ -87,6 +89,7 @@ class Live:
     workers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     # How right the labels are, see `goldspan.campaign.auditing.certificate`
     certificate: dict[str, Any] | None = None
+    confidence: float | None = None  # Mean confidence of the labels
     waiting: Waiting | None = None  # Answers and items that the round waits for
     decision: Decision | None = None  # Why the campaign ended
     error: str = ""  # What failed, until the loop works again
@@ -94,6 +97,19 @@ class Live:
     n_faults: int = 0
     # When the answers were last aggregated, by the monotonic clock, and the seconds that it took
     looked: tuple[float, float] | None = None
+    computing: str = ""  # What is computed, in words; "" for nothing
+    until: float | None = None  # When that is done, by the time that it took before
+
+    def wait(self) -> str:
+        """Return what is computed and how long it takes, in words; "" for nothing."""
+        if not self.computing and self.looked is None and self.state in {"starting", "waiting"}:
+            return "The campaign is being opened, which takes some seconds"
+        if not self.computing or self.until is None:
+            return self.computing and f"{self.computing}: it may take a minute"
+        left = self.until - time.time()
+        much = f"{5 * max(1, round(left / 5))} seconds" if left < 58 else f"{left / 60:.0f} min"
+        how_long = f"about {much} more" if left > 0 else "it takes longer than before"
+        return f"{self.computing}: {how_long}"
 
 
 class TroubleFile:
@@ -173,6 +189,7 @@ class Engine:
         self._thread = threading.Thread(target=self._run, name="goldspan-engine", daemon=True)
         self._next_look, self._stale, self._n_gold = 0.0, False, 0
         self._n_forgotten = self._n_audited = 0
+        self._seconds = 0.0  # That the loop computed, at most
 
     def start(self) -> None:
         """Begin."""
@@ -228,10 +245,12 @@ class Engine:
 
     def _run(self) -> None:
         while not self._halt:
-            self._publish(state="working")
+            begin = time.monotonic()
+            self._compute(CHOOSING, self._seconds, state="working")
             try:
                 with _giving_way():
                     found = self.campaign.run()
+                self._seconds = max(self._seconds, time.monotonic() - begin)
                 if isinstance(found, Decision):
                     self._end(found)
                     log.info("the campaign has ended: %s", found.why)
@@ -276,6 +295,9 @@ class Engine:
                 # An answer that was changed makes another crowd of as many answers.
                 lacks = live.result is None and len(crowd.latest) > 0
                 if stale or crowd is not live.crowd or lacks:
+                    what = f"The labels of {len(crowd.latest):,} answers are being computed"
+                    kept = KeptLabels(self.campaign.ledger.labels_folder, crowd)
+                    self._compute(what, live.result.seconds if live.result else kept.seconds())
                     self._refresh(crowd, progress.result)
                 elif self._is_audited():
                     self._publish(certificate=self.campaign.certificate())
@@ -318,6 +340,7 @@ class Engine:
         self._publish(
             n_answers=len(crowd.latest), n_labelled=len(answered) - n_control, crowd=crowd,
             result=result, workers=workers, certificate=self.campaign.certificate(),
+            confidence=None if result is None else result.mean_confidence,
         )  # fmt: skip
         self._is_audited()
 
@@ -368,8 +391,14 @@ class Engine:
             self.trouble.write()
         self._publish(error="", advice="")
 
+    def _compute(self, what: str, seconds: float, **changes: Any) -> None:
+        """Tell what is about to be computed, and how long it took before."""
+        self._publish(computing=what, until=time.time() + seconds if seconds else None, **changes)
+
     def _publish(self, **changes: Any) -> None:
-        self._keep(version=self.live.version + 1, **changes)
+        """Tell what has changed; what was computed is done."""
+        news = {"computing": "", "until": None, **changes}
+        self._keep(version=self.live.version + 1, **news)
 
     def _keep(self, **changes: Any) -> None:
         with self._changed:

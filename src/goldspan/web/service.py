@@ -76,7 +76,7 @@ class Service:
         self.loop = self.engine if isinstance(self.engine, Engine) else None
         self.work = Work(
             inputs, ledger, self.people, keys, clock, self.engine.is_over, self.engine.notify,
-            completion,
+            completion, lambda: self.engine.live,
         )  # fmt: skip
         self.desk = Desk(
             inputs, ledger, self.people, self.engine, self.work.tasks, clock, keys, report

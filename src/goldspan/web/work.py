@@ -359,9 +359,11 @@ class Work:
         is_over: Callable[[], bool],
         took: Callable[[], None],
         completion: Completion = lambda _: None,
+        live: Callable[[], Any] = lambda: None,
     ) -> None:
         self.inputs, self.ledger, self.people = inputs, ledger, people
         self.clock, self.is_over, self.took, self.completion = clock, is_over, took, completion
+        self.live = live
         self.asking, self.tasks = Asking(inputs, ledger, people), Tasks(inputs, keys)
         self._counted: dict[str, tuple[int, int, int]] = {}
         self._outcomes, self._outcomes_lock = Counter[str](), threading.Lock()
@@ -638,7 +640,11 @@ class Work:
                 "seconds": POLL,
                 "message": "The campaign is paused. You can stay on this page.",
             }
-        message = "There is nothing to do at the moment. The page checks again by itself."
+        live = self.live()
+        why = live.wait() if live and live.state in {"starting", "working"} else ""
+        message = (
+            f"{why or 'There is nothing to do at the moment'}. The page checks again by itself."
+        )
         return {"state": "wait", "seconds": POLL, "message": message}
 
     def _done(self, worker: str, message: str) -> dict[str, Any]:

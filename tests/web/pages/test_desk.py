@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from contextlib import contextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -275,10 +277,47 @@ def test_the_overview_shows_what_its_numbers_say(desk):
     assert lines == ["36.1% of the tokens have another label here."]
     assert page.text_content("#money-sub") == "labels 2.4, gold questions 0.6"
     check(page)
-    wide = "parseFloat(document.querySelector('#items-bar .part-soon').getAttribute('width'))"
-    sees(page, f"{wide} === 160")
-    overview(page, state="ended", items=items)  # nothing comes soon any more
+    wide = "parseFloat(document.querySelector('#items-bar .part-good').getAttribute('width'))"
+    sees(page, f"{wide} === 200")
+    overview(page, items={"answered": 0, "picked": 9, "pool": 10})
     sees(page, f"{wide} === 0")
+
+
+def test_the_large_number_is_the_labels_and_the_taggers_is_called_so(desk):
+    page, score = desk.open(), {"value": 0.43, "low": 0.3, "high": 0.55}
+    again = {"answers": 51, "cost": "2.5", "right": 246.8, "right_tokens": 0.0205}
+    points = [{"items": 20, **score}, {"items": 40, **score}]
+    learning = {"points": points[:1], "curve": None, "target": None}
+    learning["forecast"] = {"next": None, "to_target": None, "ask_again": again}
+    overview(page, confidence=0.896, certificate=None, learning=learning)
+    sees(page, "document.querySelector('#certificate').textContent === 'Mean confidence 89.6 %'")
+    facts = page.text_content("#forecast")
+    assert "Tagger's F1 now43.0 %" in facts
+    assert "expected to set right about 2.1 % of the tokens" in facts or "2.0 %" in facts
+    assert page.locator("#curve svg").count() == 0  # one point is no curve
+    audited = {
+        "value": 0.9, "text": "F1 90.0 %, between 86.1 and 92.4, 84 checked", "design": "d",
+        "goal": "", "cost": "", "notes": [],
+    }  # fmt: skip
+    overview(page, confidence=0.896, certificate=audited, learning={**learning, "points": points})
+    sees(page, "document.querySelector('#certificate').textContent.startsWith('F1 90.0 %')")
+    page.wait_for_selector("#curve svg")
+
+
+@pytest.mark.parametrize("path", ["/review", "/workers"])
+def test_a_page_says_what_it_waits_for_and_about_how_long(desk, path):
+    page, live = desk.open(), desk.service.engine.live
+    page.route("**/api/desk/uncertain?*", lambda route: route.fulfill(json=[]))
+    desk.service.engine.live = replace(live, computing="It is computed", until=time.time() + 30)
+    try:
+        page.goto(f"{desk.served.url}/desk{path}")
+        sees(page, "/^It is computed: about (25|30) seconds more.$/.test("
+             "document.querySelector('#computing').textContent)")  # fmt: skip
+        assert page.locator("#empty").is_hidden()
+        check(page)
+    finally:
+        desk.service.engine.live = live
+    page.locator("#computing").wait_for(state="hidden")
 
 
 def test_items_are_found_and_opened(desk):

@@ -269,6 +269,7 @@ class Desk:
             hours=self._hours(),
             rounds=[_round(number, one) for number, one in enumerate(rounds, 1)],
             certificate=live.certificate,
+            confidence=live.confidence,
             learning=self.learning(rounds),
             flags=self.ledger.count(FLAG),
             warnings=last_warnings(rounds),

@@ -74,6 +74,12 @@ class Awaited(View):
     items: int
 
 
+class Computing(View):
+    """What is computed, and how long it takes; "" for nothing."""
+
+    words: str
+
+
 class ItemCounts(View):
     """Items to label, items that were picked, and items with answers, without gold questions."""
 
@@ -174,7 +180,8 @@ class PlanNow(View):
 class Overview(View):
     """How far a campaign is; `warnings` say that the last labels ran away from the answers.
 
-    `certificate` says how right they are: see `goldspan.campaign.auditing.certificate`.
+    `certificate` says how right they are: see `goldspan.campaign.auditing.certificate`;
+    `confidence` is their mean confidence, None without labels.
     """
 
     campaign: str
@@ -192,6 +199,7 @@ class Overview(View):
     hours: Hours
     rounds: list[Round]
     certificate: dict[str, Any] | None
+    confidence: float | None
     learning: Learning
     flags: int
     warnings: list[str]

@@ -78,6 +78,18 @@ export function listen(heard) {
   addEventListener("pagehide", () => stream.close());
 }
 
+/** Say what a page waits for, where it has a place for that. */
+async function tellComputing(box) {
+  try {
+    const { words } = await ask("computing");
+    put(box, words && `${words}.`);
+    box.hidden = !words;
+  } catch { /* What went wrong is told by what the page asks itself. */ }
+  setTimeout(tellComputing, 3000, box);
+}
+
+if (find("computing")) tellComputing(find("computing"));
+
 const EVERY = 20000;
 
 /** A reviewer does not see how far the campaign is: the page only asks now and then for items. */

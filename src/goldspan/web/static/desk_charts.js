@@ -43,9 +43,9 @@ export function interval({ mean, low, high }, label) {
   return svg;
 }
 
-/** The learning curve; gives null where there is nothing to draw. */
+/** The learning curve; gives null where there are no two points to draw. */
 export function learningCurve({ points, curve, target }, wide = 640) {
-  if (!points.length) return null;
+  if (points.length < 2) return null;
   const [width, height] = [wide, Math.max(230, Math.min(300, 0.5 * wide))];
   const frame = { left: 44, right: 14, top: 14, bottom: 40 };
   const xs = [...points.map((p) => p.items), ...(curve?.items ?? [])];

@@ -17,7 +17,7 @@ function show(given) {
   showTiles();
   showCurve(now.learning);
   showForecast(now.learning);
-  showCertificate(now.certificate);
+  showLabels();
   showRounds(now.rounds);
   showPlan(now.plan);
   showLines("warnings", "warning-lines", now.warnings.map((line) => `${line[0].toUpperCase()}${line.slice(1)}.`));
@@ -54,14 +54,21 @@ function showTiles() {
   showTime();
 }
 
+/** How right the labels are: by the audit, else what they say of themselves. */
+function showLabels() {
+  const { certificate, confidence } = now;
+  showCertificate(certificate);
+  if (confidence === null || (certificate && certificate.value !== null)) return;
+  put("certificate", `Mean confidence ${percent(confidence, 1)}`);
+  put("design", `This is what the answers say. ${certificate ? `${certificate.text}. ${certificate.design}.` : "Nobody has checked the labels yet: an audit tells how many are right."}`);
+}
+
 function showItems() {
   const { items, answers, waiting } = now;
-  const over = now.state === "ended";
   put("items-big", `${count(items.answered)} of ${count(items.pool)}`);
-  bar(find("items-bar"), [{ share: items.answered / items.pool, kind: "good" }, { share: over ? 0 : Math.max(0, items.picked - items.answered) / items.pool, kind: "soon" }],
-    `${percent(items.answered / items.pool)} of the pool has answers`);
+  bar(find("items-bar"), [{ share: items.answered / items.pool, kind: "good" }], `${percent(items.answered / items.pool)} of the pool has answers`);
   const awaited = waiting?.answers ? many(waiting.answers, "answer") : many(waiting?.items, "check");
-  const waits = waiting && !over ? `; ${awaited} awaited` : "";
+  const waits = waiting && now.state !== "ended" ? `; ${awaited} awaited` : "";
   put("items-sub", `${many(answers.counting, "answer")}, ${count(answers.control)} of them to gold questions${waits}`);
 }
 
@@ -80,7 +87,9 @@ function showMoney() {
 function showTime() {
   const { used, left } = now.hours;
   put("time-big", left === null ? `${time(used)} so far` : `${time(left)} left`);
-  bar(find("time-bar"), left === null ? [] : [{ share: used / (used + left || 1), kind: "good" }], left === null ? "No limit" : `${percent(used / (used + left || 1))} of the time is over`);
+  const share = left === null ? 0 : used / (used + left || 1);
+  find("time-bar").hidden = left === null;
+  bar(find("time-bar"), [{ share, kind: "good" }], `${percent(share)} of the time is over`);
   const pace = used > 0.05 ? `${count(Math.round(now.answers.counting / used))} answers an hour` : "";
   put("time-sub", [left === null ? "no limit in the plan" : `${time(used)} so far`, pace].filter(Boolean).join("; "));
 }
@@ -108,22 +117,28 @@ function showCurve(learning) {
   drawn = key;
   const svg = learningCurve(learning, wide);
   find("curve-key").hidden = !svg;
-  box.replaceChildren(svg ?? make("p", { class: "empty" }, "A point appears after every round with randomly drawn items."));
+  box.replaceChildren(svg ?? make("p", { class: "empty" }, "The curve begins when two rounds with randomly drawn items are over."));
 }
 
 function showForecast({ points, target, forecast }) {
   const facts = [];
   const last = points.at(-1);
   const range = ({ low, high }) => `${percent(low, 1)} to ${percent(high, 1)}`;
-  if (last) facts.push(["The model's score now", percent(last.value, 1), range(last)]);
+  if (last) facts.push([`${scoreName()} now`, percent(last.value, 1), range(last)]);
   const next = forecast?.next;
   if (next) facts.push([`With ${count(next.items)} more items`, percent(next.score, 1), `${range(next)}; ${takes(next)}`]);
   const goal = forecast?.to_target;
   if (target && goal) facts.push([`To reach ${percent(target, 1)}`, ...wayTo(goal)]);
   const again = forecast?.ask_again;
-  if (again?.answers) facts.push([`${many(again.answers, "more answer")} to uncertain items`, ...(now.money ? [money(again.cost)] : []), `${again.right.toFixed(1)} labels corrected`, ""]);
+  if (again?.answers) facts.push([`${many(again.answers, "more answer")} to uncertain items`, now.money ? money(again.cost) : "", setRight(again.right_tokens)]);
   find("forecast").replaceChildren(...facts.map(([name, value, more]) => make("div", {}, make("dt", {}, name), make("dd", {}, make("strong", {}, value), ` ${more}`))));
 }
+
+/** What the model's score is: beside the labels', it must not be taken for theirs. */
+const scoreName = () => now.kind === "single" ? "Model's accuracy" : "Tagger's F1";
+
+/** How many labels more answers are expected to set right. */
+const setRight = (share) => `expected to set right ${share < 0.0005 ? "less than 0.1 %" : `about ${percent(share, 1)}`} of the ${now.kind === "single" ? "labels" : "tokens"}`;
 
 /** What something takes: money, or answers where nobody is paid. */
 const takes = ({ cost, answers }) => now.money ? money(cost) : many(answers, "answer");
@@ -139,7 +154,7 @@ const atEnd = (value) => now.money ? money(value) : many(Math.round(value), "ans
 
 function showRounds(rounds) {
   const paid = Boolean(now.money);
-  const head = ["Round", "Items", "Answers", ...(paid ? ["Spent"] : []), "Model's score", "Model"];
+  const head = ["Round", "Items", "Answers", ...(paid ? ["Spent"] : []), scoreName(), "Model"];
   const box = find("rounds");
   if (Number(box.dataset.n) === rounds.length && box.firstChild) return;
   box.dataset.n = rounds.length;

@@ -19,7 +19,7 @@ listen(() => { stale = true; if (!at) attempt(load); });
 async function load() {
   stale = false;
   const by = new URLSearchParams(location.search).get("by") ?? "confidence";
-  const found = await ask(`uncertain?limit=50&by=${by}`);
+  const found = await ask(`uncertain?limit=20&by=${by}`);
   queue = [...found.filter((one) => !passed.has(one.item)), ...found.filter((one) => passed.has(one.item))];
   show(queue[0] ?? null);
 }

@@ -1,0 +1,117 @@
+"""Labels that were kept are those that would be computed; whatever else lies there is not used."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from dataclasses import fields
+from hashlib import blake2b
+
+import numpy as np
+import pytest
+
+from campaign.tiny import SPANS, campaign_of, write_files, write_spans
+from goldspan.aggregation.base import Aggregator
+from goldspan.campaign import keeping
+from goldspan.campaign.judging import Aggregating
+from goldspan.campaign.keeping import MOST, SIZE
+
+METHODS = {
+    True: ["auto", "bsc-seq+crf", "bsc-mace", "mace", "wmv-log", "crf-ma"],
+    False: ["auto", "ds", "wawa", "glad"],
+}
+
+
+@pytest.fixture(autouse=True)
+def all_are_kept(monkeypatch):
+    monkeypatch.setattr(keeping, "LEAST", 0)
+
+
+def played(folder, *, spans, method):
+    (write_spans if spans else write_files)(folder)
+    plan = {**(SPANS if spans else {}), "aggregate": {"method": method}, "stop": {"most_rounds": 1}}
+    plan["redundancy"] = {"min": 3, "max": 3, "stop": "clear_majority"}
+    campaign = campaign_of(folder, **plan)
+    campaign.run()
+    campaign.ledger.labels_folder = folder / "labels"
+    return campaign
+
+
+def labels_of(campaign, **changes):
+    crowd = campaign.ledger.crowd()
+    plan = campaign.inputs.plan.model_copy(update=changes)
+    return Aggregating(plan, campaign.ledger).labels(crowd)
+
+
+def no_fit(*_args, **_kwargs):
+    raise AssertionError("labels that are kept were computed")
+
+
+@pytest.mark.parametrize(
+    ("spans", "method"), [(spans, method) for spans in METHODS for method in METHODS[spans]]
+)
+def test_kept_labels_are_the_computed_ones(tmp_path, monkeypatch, spans, method):
+    campaign = played(tmp_path, spans=spans, method=method)
+    made = labels_of(campaign)
+    monkeypatch.setattr(Aggregator, "fit", no_fit)
+    found = labels_of(campaign)
+    assert found is not made
+    for one in fields(made):
+        ours, theirs = getattr(found, one.name), getattr(made, one.name)
+        if isinstance(theirs, np.ndarray):
+            assert ours.dtype == theirs.dtype
+            assert ours.tobytes() == theirs.tobytes(), one.name
+    assert (found.crowd, found.notes, found.params) == (made.crowd, made.notes, made.params)
+    assert found.workers.equals(made.workers)
+    if made.posterior is not None:
+        assert [found.alternatives(n) for n in range(5)] == [made.alternatives(n) for n in range(5)]
+
+
+class Evil:
+    def __init__(self, call, *args):
+        self.call = call, args
+
+    def __reduce__(self):
+        return self.call
+
+
+@pytest.mark.parametrize("what", ["cut", "changed", "empty", "code", "lazy code", "other"])
+def test_what_is_broken_or_strange_is_neither_used_nor_run(tmp_path, what):
+    campaign, mark = played(tmp_path, spans=True, method="mace"), tmp_path / "ran"
+    made = labels_of(campaign)
+    (path,) = campaign.ledger.labels_folder.iterdir()
+    good = path.read_bytes()
+    evil = {
+        "code": Evil(os.mkdir, str(mark)),
+        "lazy code": Evil(keeping.new_file, str(mark)),
+        "other": {"labels": ["O"]},
+    }
+    bad = {"cut": good[:-9], "changed": good[:-9] + b"x" + good[-8:], "empty": b""}.get(what)
+    if bad is None:
+        content = pickle.dumps(evil[what])
+        bad = blake2b(content, digest_size=SIZE).digest() + content
+    path.write_bytes(bad)
+    assert labels_of(campaign).codes.tolist() == made.codes.tolist()
+    assert not mark.exists()
+    assert len(path.read_bytes()) == len(good)
+
+
+def test_other_answers_gold_or_method_are_other_labels_and_few_files_stay(tmp_path):
+    campaign = played(tmp_path, spans=False, method="ds")
+    ledger, before = campaign.ledger, campaign.inputs.plan.aggregate
+    labels_of(campaign)
+    assert len([*ledger.labels_folder.iterdir()]) == 1
+    ledger.set_gold({campaign.ledger.crowd().item_ids[0].as_py(): ["rain"]}, 9_000_000_000_000)
+    labels_of(campaign)
+    labels_of(campaign, aggregate=before.model_copy(update={"method": "mace"}))
+    assert len([*ledger.labels_folder.iterdir()]) == 3
+    for prior in range(2, 2 + MOST):
+        section = before.model_copy(update={"method": "ibcc", "params": {"max_iter": prior}})
+        labels_of(campaign, aggregate=section)
+    assert len([*ledger.labels_folder.iterdir()]) == MOST
+
+
+def test_where_nothing_can_be_written_labels_are_computed(tmp_path):
+    campaign = played(tmp_path, spans=False, method="ds")
+    campaign.ledger.labels_folder = tmp_path / "truth.csv"
+    assert labels_of(campaign).labels == labels_of(campaign).labels
