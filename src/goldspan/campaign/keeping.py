@@ -8,8 +8,8 @@ by a pickle reader that makes arrays and objects of the methods, and calls nothi
 from __future__ import annotations
 
 import io
+import json
 import pickle
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
@@ -45,25 +45,21 @@ def digest(*values: Any) -> str:
     >>> digest({"a": 1, "b": {2}}) == digest({"b": {2}, "a": 1}), digest([1]) == digest(["1"])
     (True, False)
     """
-    return blake2b(b"".join(map(_bytes, values)), digest_size=SIZE).hexdigest()
+    return _sum(json.dumps(values, default=_plain, sort_keys=True).encode()).hex()
 
 
-def _bytes(value: Any) -> bytes:
+def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray):
-        head, content = f"{value.dtype}{value.shape}", value.tobytes()
-    elif isinstance(value, pa.Array | pa.Table):
-        head, content = "arrow", repr(value.to_pylist()).encode("utf-8", "surrogatepass")
-    elif is_dataclass(value) and not isinstance(value, type):
-        head = type(value).__name__
-        content = b"".join(_bytes(getattr(value, one.name)) for one in fields(value))
-    elif isinstance(value, Mapping):
-        head, content = "map", b"".join(_bytes([k, value[k]]) for k in sorted(value, key=str))
-    elif isinstance(value, list | tuple):
-        head, content = f"list{len(value)}", b"".join(map(_bytes, value))
-    else:
-        value = sorted(value, key=repr) if isinstance(value, set | frozenset) else value
-        head, content = "", repr(value).encode("utf-8", "surrogatepass")
-    return blake2b(head.encode() + b"\0" + content, digest_size=SIZE).digest()
+        return [str(value.dtype), value.shape, _sum(value.tobytes()).hex()]
+    if isinstance(value, pa.Array | pa.Table):
+        return value.to_pylist()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: getattr(value, one.name) for one in fields(value)}
+    return sorted(value, key=repr) if isinstance(value, set | frozenset) else repr(value)
+
+
+def _sum(content: bytes) -> bytes:
+    return blake2b(content, digest_size=SIZE).digest()
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ class KeptLabels:
         """Return labels, None if there are none."""
         try:
             data = b"" if self.folder is None else (self.folder / key).read_bytes()
-            if data[:SIZE] == blake2b(data[SIZE:], digest_size=SIZE).digest():
+            if data[:SIZE] == _sum(data[SIZE:]):
                 found = _Reader(io.BytesIO(data[SIZE:]), self.crowd, self.runner).load()
                 return found if isinstance(found, Consensus) else None
         except Exception:  # noqa: BLE001, S110 - whatever is wrong with it, they are computed
@@ -95,8 +91,7 @@ class KeptLabels:
             _Writer(file, self.crowd, self.runner).dump(replace(result, tagger=None))
             self.folder.mkdir(mode=0o700, exist_ok=True)
             with new_file(self.folder / key) as new:
-                content = file.getvalue()
-                new.write_bytes(blake2b(content, digest_size=SIZE).digest() + content)
+                new.write_bytes(_sum(file.getvalue()) + file.getvalue())
             for old in self._files()[:-MOST]:
                 old.unlink()
 
@@ -120,8 +115,10 @@ class _Writer(pickle.Pickler):
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, pa.Array):
             return tuple(obj.to_pylist())
-        if isinstance(obj, Crowd) and obj.tagset == self._crowd.tagset:
-            return "crowd" if len(obj.latest) == len(self._crowd.latest) else None
+        if isinstance(obj, Crowd):
+            if obj.tagset != self._crowd.tagset:  # known labels have brought tags of their own
+                raise pickle.PicklingError
+            return "crowd"
         return "runner" if obj is self._runner else None
 
 

@@ -102,10 +102,11 @@ class Live:
 
     def wait(self) -> str:
         """Return what is computed and how long it takes, in words; "" for nothing."""
-        if not self.computing and self.looked is None and self.state in {"starting", "waiting"}:
-            return "The campaign is being opened, which takes some seconds"
-        if not self.computing or self.until is None:
-            return self.computing and f"{self.computing}: it may take a minute"
+        if not self.computing or self.state == "failed":
+            is_opened = self.looked is not None or self.state not in {"starting", "waiting"}
+            return "" if is_opened else "The campaign is being opened, which takes some seconds"
+        if self.until is None:
+            return f"{self.computing}: it may take a minute"
         left = self.until - time.time()
         much = f"{5 * max(1, round(left / 5))} seconds" if left < 58 else f"{left / 60:.0f} min"
         how_long = f"about {much} more" if left > 0 else "it takes longer than before"
@@ -393,12 +394,12 @@ class Engine:
 
     def _compute(self, what: str, seconds: float, **changes: Any) -> None:
         """Tell what is about to be computed, and how long it took before."""
-        self._publish(computing=what, until=time.time() + seconds if seconds else None, **changes)
+        until = time.time() + seconds if seconds > 1 else None
+        self._publish(computing=what, until=until, **changes)
 
     def _publish(self, **changes: Any) -> None:
         """Tell what has changed; what was computed is done."""
-        news = {"computing": "", "until": None, **changes}
-        self._keep(version=self.live.version + 1, **news)
+        self._keep(version=self.live.version + 1, **{"computing": "", **changes})
 
     def _keep(self, **changes: Any) -> None:
         with self._changed:

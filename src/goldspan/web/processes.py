@@ -165,7 +165,8 @@ class LoopPart:
         """Run the loop, and make the desk's views."""
         file = self.hosted.loop_files.file
         before = file.read()
-        begun = replace(before, version=before.version + 1, state="starting")
+        version = before.version + 1
+        begun = replace(before, version=version, state="starting", computing="", looked=None)
         try:
             service = self.hosted.open(None)
             try:

@@ -78,14 +78,15 @@ export function listen(heard) {
   addEventListener("pagehide", () => stream.close());
 }
 
-/** Say what a page waits for, where it has a place for that. */
-async function tellComputing(box) {
+/** Say what a page waits for, and for a moment longer: what was computed has yet to be shown. */
+async function tellComputing(box, over = true) {
+  let words = "";
   try {
-    const { words } = await ask("computing");
-    put(box, words && `${words}.`);
-    box.hidden = !words;
-  } catch { /* What went wrong is told by what the page asks itself. */ }
-  setTimeout(tellComputing, 3000, box);
+    ({ words } = await ask("computing"));
+  } catch { /* What the page itself asks for tells what went wrong. */ }
+  if (words) put(box, `${words}.`);
+  box.hidden = !words && over;
+  setTimeout(tellComputing, 3000, box, !words);
 }
 
 if (find("computing")) tellComputing(find("computing"));
