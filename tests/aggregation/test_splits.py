@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -109,6 +110,25 @@ def test_a_data_set_has_splits_and_a_card(tmp_path):
         assert words in card
 
 
+@pytest.mark.parametrize(
+    ("models", "creators", "who"),
+    [
+        (["ann"], "- crowdsourced\n- machine-generated\n", "1 person and 1 model (ann) gave"),
+        (
+            ["ann", "bob"],
+            "annotations_creators:\n- machine-generated\n",
+            "2 models (ann, bob) gave",
+        ),
+    ],
+)
+def test_the_card_says_which_annotators_are_models(tmp_path, models, creators, who):
+    crowd = replace(crowd_of([3] * 10), worker_facts={name: {"kind": "llm"} for name in models})
+    write_splits(goldspan.aggregate(crowd, method="ds"), tmp_path / "x", date=DAY)
+    card = (tmp_path / "x/README.md").read_text("utf-8")
+    assert creators in card
+    assert who in card
+
+
 def test_other_formats_are_a_file_per_split(tmp_path):
     result = goldspan.aggregate(crowd_of([1] * 10), method="mv-token")
     assert write_splits(result, tmp_path / "x", format="gliner", shares=(0.9, 0, 0.1)) == []
@@ -127,6 +147,6 @@ def test_what_nobody_labelled_is_left_out_and_counted(tmp_path):
     result = goldspan.aggregate(read_crowd(rows, format="spans"), method="mv-token")
     lost = write_splits(result, tmp_path / "x", format="conll", shares=(1, 0, 0))
     assert lost == []
-    assert "3 items without a label for every token are left out." in (
+    assert "Left out: 3 items without a label for every token." in (
         tmp_path / "x/README.md"
     ).read_text("utf-8")

@@ -264,3 +264,11 @@ def test_from_init_to_the_first_page_it_is_three_steps(folder):
     finally:
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
+
+
+def test_a_column_that_looks_like_ids_is_pointed_out(folder):
+    told = init("my reviews.csv", *LABELS, "--text-column", "comment").output
+    assert "if 'nr' has ids, name it with pool.id in a plan, --id-column on the command" in told
+    told = init("my reviews.csv", *LABELS, "--id-column", "nr", "--out", "other.toml").output
+    assert "pool.id" not in told
+    assert read_plan(folder / "other.toml").pool.id == "nr"

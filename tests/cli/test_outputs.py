@@ -124,6 +124,12 @@ def test_it_is_kept_before_anything_is_read(here, name):
     assert EXISTS in goldspan(*words)[1]
 
 
+def test_where_nothing_is_replaced_no_option_for_it_is_named(here):
+    (here / "OUT").write_bytes(b"mine")
+    said = goldspan("train", "project", "gold.conll", "--for", "gliner", "-o", "OUT")[1]
+    assert said == "goldspan: OUT exists already: choose another name\n"
+
+
 def test_a_folder_is_never_replaced(here):
     (here / "OUT").mkdir()
     code, said = goldspan("convert", "tags.tsv", "-o", "OUT", "--to-format", "brat", "--overwrite")

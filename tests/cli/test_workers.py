@@ -142,3 +142,12 @@ def test_who_pastes_the_answers_of_a_model_is_flagged(run):
     assert "copies a model" in [flag["kind"] for flag in rows["eve"]["flags"]]
     code, _, err = run("people.csv", "--probe", "none.csv")
     assert (code, "none.csv: there is no such file" in err) == (1, True)
+
+
+def test_workers_whom_nothing_tells_apart_share_a_row(run, tmp_path):
+    rows = [f"q{n // 3},w{n},yes" for n in range(30)]
+    (tmp_path / "one.csv").write_text("\n".join(["item,worker,label", *rows]), encoding="utf-8")
+    out = run("one.csv")[1]
+    (row,) = [line for line in out.splitlines() if " keep " in line]
+    assert row.startswith("30 alike")
+    assert "the same is expected of all, from 1 judged answer each" in out

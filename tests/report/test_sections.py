@@ -32,7 +32,7 @@ def test_of_many_workers_far_below_the_worst_are_named(consensus, agreement):
     before, named, after = workers_lead(table)
     assert before.endswith("Far below the others are 11 of 40 workers: ")
     assert named == names[:MAX_FLAGGED]
-    assert after.startswith(" and 3 more (under half")
+    assert after.startswith(" and 3 more (under two thirds")
 
 
 def test_nobody_far_below_is_told_as_well(consensus, agreement):

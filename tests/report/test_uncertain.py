@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import goldspan
 from goldspan.crowd import CrowdBuilder
 from goldspan.report.uncertain import (
+    MAX_CHARACTERS,
     MAX_NAMES,
     MAX_PLACES,
     NOTABLE,
@@ -56,7 +58,7 @@ def test_a_place_shows_its_words_and_every_answer(build):
         gold={"s": ["B-ORG", "I-ORG", "I-ORG", "I-ORG", "O"]},
     )
     (place,) = uncertain_places(goldspan.aggregate(crowd, "mv-token", ties="inside"))
-    assert (place.before, place.words, place.after) == ("The", "Bank of Rome", "fell")
+    assert (place.before, place.words, place.after) == ("The ", "Bank of Rome", " fell")
     assert (place.item, place.label, place.n_answers) == ("s", "ORG", 5)
     assert _said(place) == [
         ((("ORG", "Bank of Rome"),), ("a", "b")),
@@ -108,7 +110,7 @@ def test_long_words_and_many_names_are_cut(build):
     answers = {f"w{n:02}": ["B-X"] for n in range(40)} | {"other": ["O"]}
     crowd = build({"s": (["y" * 1000], answers)})
     (place,) = uncertain_places(goldspan.aggregate(crowd, "mv-token"))
-    assert len(place.words) <= 80
+    assert len(place.words) <= MAX_CHARACTERS
     assert len(place.answers[0].workers) == MAX_NAMES
     assert place.answers[0].n_workers == 40
 
@@ -127,13 +129,24 @@ def test_a_single_label_shows_the_text_of_its_item(labels):
     assert place.words == "two words"
 
 
+def test_a_place_shows_the_real_text():
+    rows = [
+        {"item": "a", "worker": worker, "text": "L'Oréal's boss", "label": [[0, end, "ORG"]]}
+        for worker, end in (("ann", 7), ("bob", 9), ("cem", 9))
+    ]
+    crowd = goldspan.read_crowd("\n".join(map(json.dumps, rows)).encode())
+    (place,) = uncertain_places(goldspan.aggregate(crowd, "mv-token", ties="inside"))
+    assert (place.before, place.words, place.after) == ("", "L'Oréal's", " boss")
+    assert [spans for spans, _ in _said(place)] == [(("ORG", "L'Oréal's"),), (("ORG", "L'Oréal"),)]
+
+
 def test_labels_on_every_token_give_tokens_in_their_sentence():
     builder = CrowdBuilder(goldspan.crowd.ReadOptions(encoding="PLAIN"))
     item = builder.add_item("s", ["time", "flies"])
     for worker, tags in {"a": ["N", "V"], "b": ["N", "V"], "c": ["N", "N"]}.items():
         builder.add_answer(item, worker, tags)
     (place,) = uncertain_places(goldspan.aggregate(builder.build(), "mv-token"))
-    assert (place.before, place.words, place.label) == ("time", "flies", "V")
+    assert (place.before, place.words, place.label) == ("time ", "flies", "V")
 
 
 def test_a_place_says_whether_it_is_the_gold(crowd, consensus):

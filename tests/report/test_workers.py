@@ -57,7 +57,7 @@ def test_a_worker_without_answers_comes_last_and_is_told(labels):
     assert table.rows[-1].worker == "dan"
     assert table.rows[-1].remark == "gave no answer"
     assert set(table.rows[-1].rates) == {None}
-    assert table.rows[0].remark == "only 2 answers"
+    assert table.rows[0].remark == "far below the others, but only 2 answers"
 
 
 def test_someone_far_below_on_few_answers_is_told_so():
@@ -90,9 +90,10 @@ def test_among_equals_small_gaps_are_no_finding():
     assert not far_below(np.array([0.98, 0.98, 0.98, 0.98, 0.95])).any()
 
 
-def test_in_a_wide_crowd_half_of_the_median_is_the_limit():
+def test_in_a_wide_crowd_two_thirds_of_the_median_are_the_limit():
     values = np.array([0.2, 0.31, 0.5, 0.6, 0.6, 0.8, 0.9])
-    assert far_below(values).tolist() == [True] + [False] * 6
+    assert far_below(values).tolist() == [True, True] + [False] * 5
+    assert far_below(np.array([0.418, 0.83, 0.926])).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("values", [[], [0.1], [0.1, 0.9], [np.nan, 0.1, 0.9]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import resource
 import signal
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from asyncio import CancelledError
 from collections import Counter
 from contextlib import contextmanager
 
@@ -18,7 +20,7 @@ import pytest
 
 from goldspan.errors import InputError
 from goldspan.web import running
-from goldspan.web.running import check_exposure, listen
+from goldspan.web.running import check_exposure, is_failure, listen
 from web.loops import run_loop
 
 SERVER = """
@@ -229,3 +231,12 @@ def test_other_machines_come_by_https_alone(host, url, fine):
 def test_an_address_that_is_not_this_machines_is_refused(host, port):
     with pytest.raises(InputError, match="cannot listen"):
         listen(host, port)
+
+
+def test_a_request_that_the_end_cuts_off_leaves_no_error_in_the_log():
+    def record(error):
+        return logging.LogRecord("x", 40, "", 1, "Exception in ASGI application", (), error)
+
+    assert not is_failure(record((CancelledError, CancelledError(), None)))
+    assert is_failure(record((ValueError, ValueError(), None)))
+    assert is_failure(record(None))

@@ -183,7 +183,7 @@ def test_a_drawn_team_with_a_worker_who_cannot_be_scored_has_no_known_value():
     )
     assert len(team) == 3
     assert np.isnan(team.value)
-    assert team.notes == ("1 of 3 workers cannot be scored: not any judged answer.",)
+    assert team.notes == ("1 of 3 workers cannot be scored: no judged answer.",)
 
 
 @pytest.mark.parametrize("budget", [-1, 2.5, "3", True, None])

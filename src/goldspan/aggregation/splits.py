@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from goldspan import __version__
 from goldspan._arrays import count_in_rows, rows_of
 from goldspan.aggregation.consensus import Consensus, without_answers
+from goldspan.aggregation.machines import models_of
 from goldspan.crowd import Crowd, agreement, write_crowd
 from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.formats import datasets
@@ -26,6 +27,7 @@ from goldspan.crowd.losses import UNUSED, lost_in_file
 from goldspan.crowd.registry import FORMATS
 from goldspan.errors import InputError, MissingExtraError, UnknownNameError
 from goldspan.spans import find_spans
+from goldspan.spans.notebook import counted
 
 SPLITS = ("train", "dev", "test")
 HUGGING_FACE = {"train": "train", "dev": "validation", "test": "test"}
@@ -141,8 +143,8 @@ def make_card(
     )
     head = "| split | documents | items | tokens | labels |"
     lines = [
-        *("---", "annotations_creators:", "- crowdsourced", "task_categories:", f"- {task}"),
-        *("tags:", "- goldspan", "---", "", "# Labels from a crowd", "", origin),
+        *("---", "annotations_creators:", *_creators(result), "task_categories:", f"- {task}"),
+        *("tags:", "- goldspan", "---", "", "# Labels", "", origin),
         *("", "## Splits", "", head, "|---|--:|--:|--:|--:|"),
     ]
     for name, rows in parts.items():
@@ -154,7 +156,7 @@ def make_card(
     n_left = result.crowd.n_items - crowd.n_items
     lines += ["", f"Documents were assigned as a whole (seed {seed})."]
     if n_left:
-        lines.append(f"{n_left} items without a label for every token are left out.")
+        lines.append(f"Left out: {counted(n_left, 'item')} without a label for every token.")
     lines += ["", "## Annotators", "", *_of_crowd(result), "", "## Method and confidence", ""]
     plain = (str, int, float, bool)
     params = {name: value for name, value in result.params.items() if isinstance(value, plain)}
@@ -166,12 +168,30 @@ def make_card(
     return "\n".join(lines) + "\n"
 
 
+def _models(result: Consensus) -> list[str]:
+    """Return which annotators are models, as far as it is known."""
+    there = {*result.crowd.worker_ids.to_pylist()}
+    return [name for name in models_of(result.crowd, result.params.get("models")) if name in there]
+
+
+def _creators(result: Consensus) -> list[str]:
+    """Return who annotated, in Hugging Face's words."""
+    n = len(_models(result))
+    people = ["- crowdsourced"] if n < result.crowd.n_workers else []
+    return [*people, *(["- machine-generated"] if n else [])]
+
+
 def _of_crowd(result: Consensus) -> list[str]:
     """What the card says of the annotators and how far they agree."""
-    crowd = result.crowd
+    crowd, models = result.crowd, _models(result)
     n_answers = len(crowd.latest)
     each = n_answers / max(1, crowd.n_items)
-    lines = [f"{crowd.n_workers} annotators gave {n_answers} answers, {each:.2f} per item."]
+    who = counted(crowd.n_workers - len(models), "person" if models else "annotator")
+    who = who.replace("persons", "people")
+    if models:
+        who = "" if len(models) == crowd.n_workers else f"{who} and "
+        who += f"{counted(len(models), 'model')} ({', '.join(models)})"
+    lines = [f"{who} gave {counted(n_answers, 'answer')}, {each:.2f} per item."]
     if crowd.n_workers < 2:
         return lines
     found = agreement(crowd)

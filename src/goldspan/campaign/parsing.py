@@ -587,6 +587,11 @@ def _content(source: str | Path | Mapping[str, Any]) -> tuple[str, Mapping[str, 
     except OSError as error:
         raise InputError(f"cannot read {source}: {error.strerror}") from None
     except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError, integers of too many digits
+        if Path(source).suffix != ".toml":
+            raise InputError(
+                f"{source} is not a plan. To label its texts, write one with `goldspan init "
+                f"{source} --labels LABEL,LABEL`, then `goldspan serve plan.toml`"
+            ) from None
         raise InputError(f"{source}: it is not valid TOML: {error}") from None
     except RecursionError:
         message = "lists or tables are nested too deeply: a plan has tables of keys and values"

@@ -112,7 +112,8 @@ class CampaignRecord:
             drawn at random (`control`), against the truth of a simulation (`truth`), and more.
         picks: Per round how many items every rule picked.
         workers: By id answers, the last verdict with reliability and interval, and why the worker
-            was barred, "" if not. Of a mixed workforce also `kind` and `cost`.
+            was barred, "" if not. Of a mixed workforce also `kind`, `cost`
+            and, of a model, `model`.
         forecasts: Per round the learning curve and where it leads.
         curve: The last learning curve with its 95 % band, to be drawn: `items`, `score`, `low`,
             `high`, a list each; None while there are too few points.
@@ -240,13 +241,16 @@ def _workers(ledger: SqlLedger, plan: Plan, crowd: Crowd) -> dict[str, dict[str,
 
 
 def _kinds_and_costs(plan: Plan, crowd: Crowd) -> dict[str, dict[str, Any]]:
-    """Return the kind of every worker of a mixed workforce, and what their answers cost."""
-    kinds = {entry.id: entry.kind for entry in plan.workforce}
+    """Return what every worker of a mixed workforce is, and what their answers cost."""
+    known = {
+        one.id: {"kind": one.kind} | {k: one.options[k] for k in ("model",) if one.options.get(k)}
+        for one in plan.workforce
+    }
     paid = np.zeros(crowd.n_workers, np.int64)
     if crowd.latest.cost is not None:
         np.add.at(paid, crowd.latest.worker, crowd.latest.cost)
     pairs = zip(crowd.worker_ids.to_pylist(), paid.tolist(), strict=True)
-    return {worker: {"kind": kinds.get(worker, PEOPLE), "cost": cost} for worker, cost in pairs}
+    return {name: {**known.get(name, {"kind": PEOPLE}), "cost": cost} for name, cost in pairs}
 
 
 def _probes(ledger: SqlLedger) -> list[dict[str, Any]]:

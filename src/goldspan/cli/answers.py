@@ -228,7 +228,8 @@ def aggregate(
 def _check_interrupted(result: Consensus | PartitionedResult) -> None:
     """Say that there was more to do, and end the command as Ctrl-C does."""
     if result.stop_reason == "interrupted":
-        warn(f"goldspan: interrupted after {len(result.trace)} rounds; their result was written")
+        done = counted(len(result.trace), "round")
+        warn(f"goldspan: interrupted after {done}; the result was written")
         raise typer.Exit(130)
 
 
@@ -298,9 +299,9 @@ def _partitions(
             source, output, canonical(method), runner=runner, progress=step.round, checkpoint=keep,
             **params,
         )  # fmt: skip
-    size = f"{found.n_items} items in {found.n_partitions} partitions"
+    size = f"{counted(found.n_items, 'item')} in {counted(found.n_partitions, 'partition')}"
     given = f"{counted(found.n_answers, 'answer')} of {counted(found.n_workers, 'worker')}"
-    took = f"{_end(found)} after {len(found.trace)} rounds, {found.seconds:.1f} s"
+    took = f"{_end(found)} after {counted(len(found.trace), 'round')}, {found.seconds:.1f} s"
     lines = [
         f"{found.method}: {size}, {given} ({took})",
         *found.notes,
@@ -465,13 +466,13 @@ def _lines(
     crowd: Crowd, result: Consensus, scored: Any, output: str | None, report: str | None
 ) -> Iterator[str]:
     yield str(crowd.import_report)
-    spans = "" if crowd.tagset.rules.is_plain else f", {len(result.span_array)} spans"
+    spans = "" if crowd.tagset.rules.is_plain else f", {counted(len(result.span_array), 'span')}"
     took = f"{result.seconds:.1f} s"
     if result.trace and not result.candidates:
-        took = f"{_end(result)} after {len(result.trace)} rounds, {took}"
+        took = f"{_end(result)} after {counted(len(result.trace), 'round')}, {took}"
     notes = [] if result.candidates else result.notes
     yield (
-        f"{result.method}: {crowd.n_items} items, {crowd.n_tokens} tokens, "
+        f"{result.method}: {counted(crowd.n_items, 'item')}, {counted(crowd.n_tokens, 'token')}, "
         f"{counted(len(crowd.latest), 'answer')} of {counted(crowd.n_workers, 'worker')}{spans} "
         f"({'; '.join([*([took] if result.trace or result.candidates else []), *notes])})"
     )

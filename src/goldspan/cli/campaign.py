@@ -26,6 +26,7 @@ from goldspan.cli.options import (
     argument,
     at_campaign,
     flag,
+    option,
     told_of_damage,
 )
 from goldspan.cli.output import check_part, emit_json, print_result, say, warn
@@ -153,8 +154,9 @@ def run(
                 files += [] if lacks else [write_page(findings, place.out)]
             if isinstance(found, Waiting):
                 awaited = {"answers": found.answers, "items": found.items}
-                record, what = findings.record, f"{found.answers} answers to {found.items} items"
-                what = what if found.answers else f"{found.items} checks"
+                record, what = findings.record, counted(found.items, "item")
+                given = counted(found.answers, "answer")
+                what = f"{given} to {what}" if found.answers else counted(found.items, "check")
                 facts = {"waiting": awaited, "warnings": record.warnings, "files": files}
                 lines = [
                     *[f"warning: {warning}" for warning in record.warnings],
@@ -188,8 +190,8 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
     money, counts = record.money, record.counts
     control = f", {counts['control_answers']} of them to gold questions"
     shown = control if counts["control_answers"] else ""
-    items = f"{counts['items']} of {counts['pool']} items"
-    yield f"labelled: {items} by {counts['answers']} answers{shown}"
+    items = f"{counts['items']} of {counted(counts['pool'], 'item')}"
+    yield f"labelled: {items} by {counted(counts['answers'], 'answer')}{shown}"
     if money is not None:
         unit = f" {money['currency']}" if money["currency"] else ""
         yield f"money: {from_micro(money['spent'])} of {from_micro(money['cap'])}{unit} spent"
@@ -206,7 +208,7 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
             bounds = f"{100 * score['low']:.1f} to {100 * score['high']:.1f}"
             yield f"{name} of the model: {100 * score['value']:.1f} ({bounds})"
     if money is not None:
-        each = f"{record.plan['redundancy']['max']} answers each"
+        each = f"{counted(record.plan['redundancy']['max'], 'answer')} each"
         if money["fixed"]:
             fixed = f"the {from_micro(money['fixed'])}{unit} that these items cost with {each}"
             yield f"saved: {100 * money['saving']:.0f} % of {fixed}"
@@ -228,11 +230,15 @@ def report(
     out: str = argument("The folder of `goldspan run --out`.", "OUT"),
     store: Store = None,
     names: bool = flag("Show the workers' ids instead of pseudonyms.", "--names"),
+    annotators: str | None = option(
+        "Show the names of this table instead, one id,name per line.", metavar="FILE"
+    ),
     json: AsJson = False,
 ) -> None:
     """Write the report of a campaign, OUT/report.html, even while it runs or waits.
 
-    Workers who labelled in a browser appear by pseudonyms, unless --names is given.
+    Workers who labelled in a browser appear by pseudonyms, unless --names or --annotators is given:
+    such a report names people, so keep it to yourself.
 
     With --json the campaign's numbers are printed, and nothing is written.
 
@@ -249,24 +255,22 @@ def report(
 
     with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:
         ledger.check_facts()
-        findings = ReportData.of(ledger)
+        findings = _renamed(ledger, ReportData.of(ledger), names, annotators)
         if json:
-            record = findings.record
-            emit_json((record if names else without_names(ledger, record)).to_dict())
+            emit_json(findings.record.to_dict())
             return
-        page = write_page(findings if names else without_names(ledger, findings), out)
-        say(f"written: {page}")
+        say(f"written: {write_page(findings, out)}")
 
 
-def without_names(ledger: SqlLedger, what: Any) -> Any:
-    """Return a record, or findings, with pseudonyms in place of people's ids, if there are any."""
-    if not ledger.is_private:
-        return what
-    from goldspan.campaign.results import CampaignRecord
-    from goldspan.web.desk.downloads import Pseudonyms
+def _renamed(ledger: SqlLedger, findings: ReportData, names: bool, table: str | None) -> ReportData:
+    """Call workers by the names of a table, by their ids, or by pseudonyms if they have any."""
+    if table is None and (names or not ledger.is_private):
+        return findings
+    from goldspan.web.desk.downloads import Pseudonyms, people_of
+    from goldspan.web.providers.invitations import read_names
 
-    names = Pseudonyms(None, "", ledger.pseudonyms)
-    return names.record(what) if isinstance(what, CampaignRecord) else names.findings(what)
+    known = people_of(ledger) if table is None else read_names(table)
+    return Pseudonyms(None, "", lambda: known).findings(findings)
 
 
 def open_campaign(out: str, store: str | None) -> SqlLedger:

@@ -31,6 +31,7 @@ from goldspan.cli.output import (
     warn,
 )
 from goldspan.crowd.atomic import new_file
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from goldspan.web.desk import Desk
@@ -491,7 +492,7 @@ def decision_text(body: dict[str, Any]) -> str:
 
 def gold_text(body: dict[str, Any]) -> str:
     """Return what was decided about an item."""
-    shown = body["gold"] if isinstance(body["gold"], str) else f"{len(body['gold'])} spans"
+    shown = body["gold"] if isinstance(body["gold"], str) else counted(len(body["gold"]), "span")
     return f"{body['item']} is gold: {shown}"
 
 
@@ -540,7 +541,8 @@ def _round(one: dict[str, Any]) -> str:
         if score
         else ""
     )
-    return f"round {one['round']}: {one['items']} items, {one['answers']} answers{told}"
+    answers = counted(one["answers"], "answer")
+    return f"round {one['round']}: {counted(one['items'], 'item')}, {answers}{told}"
 
 
 def _forecast(learning: dict[str, Any], money: dict[str, Any] | None) -> list[str]:
@@ -549,13 +551,13 @@ def _forecast(learning: dict[str, Any], money: dict[str, Any] | None) -> list[st
 
     def takes(facts: dict[str, Any]) -> str:
         if money is None:
-            return f"{facts['answers']} answers"
+            return counted(facts["answers"], "answer")
         return f"{facts['cost']} {money['currency']}".rstrip()
 
     if found.get("next"):
         ahead = found["next"]
         lines.append(
-            f"{ahead['items']} more items: score {ahead['score']:.3f} "
+            f"{counted(ahead['items'], 'more item')}: score {ahead['score']:.3f} "
             f"({ahead['low']:.3f}–{ahead['high']:.3f}) for {takes(ahead)}"
         )
     goal = found.get("to_target")

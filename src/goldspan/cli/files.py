@@ -35,6 +35,7 @@ from goldspan.cli.output import (
 from goldspan.crowd.registry import FORMATS, get_format
 from goldspan.errors import FaultsError, FormatError, UnknownNameError
 from goldspan.spans.encoding import ENCODINGS, get_encoding
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -169,6 +170,8 @@ def _init_command(source: str, named: dict[str, Any]) -> str:
 def _facts(crowd: Crowd) -> dict[str, object]:
     import numpy as np
 
+    from goldspan.crowd.model import item_texts
+
     facts: dict[str, object] = {
         "format": crowd.import_report.format,
         "encoding": crowd.tagset.encoding,
@@ -187,8 +190,9 @@ def _facts(crowd: Crowd) -> dict[str, object]:
         facts["attributes"] = crowd.attributes.column_names
     if len(crowd.latest):
         facts["answers_per_item"] = round(len(crowd.latest) / crowd.n_items, 2)
-    first = crowd.item_ids[0].as_py()
-    facts["first_item"] = f"{first}: {' '.join(crowd.tokens[0].as_py()[:12])}"
+    text = next(item_texts(crowd.select_items(np.array([0]))))
+    end = text.bounds[:12][-1][1] if text.bounds else 0
+    facts["first_item"] = f"{crowd.item_ids[0].as_py()}: {text.value[:end]}"
     return facts
 
 
@@ -283,8 +287,8 @@ def convert(
     facts = {"input": source, "output": output, "from": before, "to": after, **size}
     facts |= {"partitions": partitions} if partitions else {}
     facts["remarks"] = crowd.import_report.remarks
-    parts = f" in {partitions} partitions" if partitions else ""
-    written = f"written: {output} ({before} to {after}, {crowd.n_items} items{parts})"
+    parts = f" in {counted(partitions, 'partition')}" if partitions else ""
+    written = f"written: {output} ({before} to {after}, {counted(crowd.n_items, 'item')}{parts})"
     print_result(facts, [written] if is_file else [], as_json=as_json)
 
 
@@ -373,8 +377,8 @@ def check(
     if faults:
         rows = [[who, kind, str(n)] for (who, kind), n in kinds.most_common()]
         lines.append(table([["column", "fault", "count"], *rows], right=(2,)))
-    size = f"{crowd.n_items} items, {crowd.n_tokens} tokens"
-    lines.append(f"{source}: {encoding}, {size}, {len(faults)} faults")
+    size = f"{counted(crowd.n_items, 'item')}, {counted(crowd.n_tokens, 'token')}"
+    lines.append(f"{source}: {encoding}, {size}, {counted(len(faults), 'fault')}")
     print_result({**facts, "by_column": columns, "first": first}, lines, as_json=json)
     if faults:
         raise typer.Exit(1)

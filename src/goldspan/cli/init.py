@@ -24,6 +24,7 @@ from goldspan.cli.output import (
     print_result,
 )
 from goldspan.crowd.atomic import NewPlaces, write_text
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from goldspan.selection.reading import PoolFile
@@ -143,10 +144,10 @@ def init(
         "kind": kind, "labels": names, "annotators": people, "overlap": each,
         "next": [serve, links],
     }  # fmt: skip
-    what = "mark" if kind is Kind.SPANS else "choose one of"
+    does = f"{'mark' if kind is Kind.SPANS else 'choose one of'} {', '.join(names)}"
     lines = [
         *_told(source, read, columns),
-        f"written: {out} ({', '.join(people)} {what} {', '.join(names)}; {each} answers per item)",
+        f"written: {out} ({', '.join(people)} {does}; {counted(each, 'answer')} per item)",
         "",
         "1. Start the server. It prints your own link, and one for each annotator:",
         f"   {serve}",
@@ -171,7 +172,7 @@ def plan_text(campaign: Campaign, path: Path) -> str:
         f"{task[0]} = {_toml(campaign.labels)} # {task[1]}",
         "",
         "[pool]",
-        f"file = {_toml(campaign.file)} # {campaign.n_items} items",
+        f"file = {_toml(campaign.file)} # {counted(campaign.n_items, 'item')}",
         *(f"{role} = {_toml(name)} # the column of it" for role, name in campaign.columns.items()),
         "",
         "[crowd]",
@@ -265,7 +266,7 @@ def _told(source: str, read: PoolFile, columns: dict[str, str]) -> Iterator[str]
     where = f" in the column {columns['text']!r}" if "text" in columns else ""
     every = _every_column(read)
     others = f" (columns: {', '.join(every)})" if every else ""
-    yield f"{source}: {n} {'item' if n == 1 else 'items'}{where}{others}"
+    yield f"{source}: {counted(n, 'item')}{where}{others}"
     yield f"first item: {_first(read)}"
     yield from read.notes
 

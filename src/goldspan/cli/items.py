@@ -43,6 +43,7 @@ from goldspan.crowd.atomic import write_text
 from goldspan.errors import InputError
 from goldspan.runners import Threads, working
 from goldspan.selection.registry import DEFAULT
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
@@ -254,9 +255,10 @@ def _write_select(found: Selection, output: str, lines: Any, *, raw_csv: bool) -
 
 def _lines_of(found: Selection, output: str | None) -> Iterator[str]:
     rules = ", ".join(f"{count} {name}" for name, count in found.counts().items())
-    tokens = f", {found.n_tokens} tokens" if found.n_tokens else ""
+    tokens = f", {counted(found.n_tokens, 'token')}" if found.n_tokens else ""
     money = f", cost {found.total_cost / 1_000_000:.2f}" if found.unit == "micro" else ""
-    yield f"{len(found)} of {found.pool.n_items} items{tokens}{money} ({rules or 'none'})"
+    items = counted(found.pool.n_items, "item")
+    yield f"{len(found)} of {items}{tokens}{money} ({rules or 'none'})"
     yield f"stopped: {_STOPPED[found.stopped]}"
     if "covered" in found.facts:
         covered, values = found.facts["covered"], found.facts["values"]
@@ -374,7 +376,7 @@ def simulate(
             truth, n_left = _known(reading.read(source, step.part))
         else:
             truth, n_left = _drawn(items or 0, classes, shares, seed), 0
-        step(f"{len(team)} workers answer {truth.n_items} items")
+        step(f"workers ({len(team)}) answer {counted(truth.n_items, 'item')}")
         from goldspan.simulation import simulate_crowd
         from goldspan.tagger import load_tagger
 
@@ -396,7 +398,7 @@ def simulate(
         is_silent = json and output is None
         lost = [] if is_silent else write_crowd_to(crowd, output, to_format, usual)
     if n_left:
-        warn(f"{n_left} items without all tags were left out")
+        warn(f"left out: {counted(n_left, 'item')} without all tags")
     for what in lost:
         warn(not_held(what))
     _show_simulated(crowd, team, output, seed, as_json=json)
@@ -418,7 +420,8 @@ def _show_simulated(
     for one in rates:
         shown = ["-" if math.isnan(value) else f"{100 * value:.2f}" for value in one[3:]]
         rows.append([one.worker, str(team[one.worker]), str(one.n_answers), *shown])
-    written = f"written: {output} ({crowd.n_items} items, {len(crowd.answers)} answers)"
+    answers = counted(len(crowd.answers), "answer")
+    written = f"written: {output} ({counted(crowd.n_items, 'item')}, {answers})"
     lines = [table(rows, right=(2, 3, 4)), *([] if to_stdout else [written])]
     print_result(facts, lines, as_json=as_json, to_stderr=to_stdout)
 

@@ -500,4 +500,5 @@ def _lines(
         yield f"not asked about: {n} of --examples"
     if output not in {None, "-"}:
         n_answers = sum(len(one.answers) - len(one.missing) for one in found)
-        yield f"written: {output} ({facts['items']} items, {n_answers} new answers)"
+        new = counted(n_answers, "new answer")
+        yield f"written: {output} ({counted(facts['items'], 'item')}, {new})"

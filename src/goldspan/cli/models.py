@@ -43,6 +43,7 @@ from goldspan.cli.output import (
 )
 from goldspan.crowd.atomic import write_text
 from goldspan.errors import Fault, FormatError, InputError, UnknownNameError
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
@@ -284,7 +285,9 @@ def _train(
     found |= {"items_in_part": data.n_in_part, "tags_made_well_formed": tagger.n_repaired_, **facts}
     print_result(found, [*lines, f"written: {job.output} ({size})"], as_json=job.json)
     if interrupted:
-        done = f"{facts['epochs']} epochs" if "epochs" in facts else f"{facts.get('steps')} steps"
+        done = counted(
+            *((facts["epochs"], "epoch") if "epochs" in facts else (facts["steps"], "step"))
+        )
         warn(f"goldspan: interrupted after {done}; their result was written")
         raise typer.Exit(130)
 
@@ -312,7 +315,7 @@ def project(
 
       goldspan train project answers.tsv -o ner-project --for spacy --method ds
     """
-    check_outputs(output, inputs=[source, validation], overwrite=False)
+    check_outputs(output, inputs=[source, validation], overwrite=None)
     check_files(output=output)
     import goldspan
     from goldspan.aggregation.splits import FILES, write_project
@@ -328,8 +331,8 @@ def project(
         counts = write_project(crowd, output, library, dev=dev, language=language)
     names = dict(zip(("train", "dev"), FILES[library], strict=True))
     if not json and counts["left_out"]:
-        warn(f"{counts['left_out']} items without a label for every token were left out")
-    lines = [f"  {name}: {counts[part]} items" for part, name in names.items()]
+        warn(f"left out: {counted(counts['left_out'], 'item')} without a label for every token")
+    lines = [f"  {name}: {counted(counts[part], 'item')}" for part, name in names.items()]
     hint = f"written: {output} ({Path(output) / 'README.md'} explains how to train on it)"
     print_result({"input": source, "output": output, **counts}, [*lines, hint], as_json=json)
 
@@ -569,7 +572,7 @@ def tag(
                 say(chunk.removesuffix("\n"))
             return
         write_text(str(output), chunks)
-    size = f"{count.items} items, {count.tokens} tokens, {count.spans} spans"
+    size = ", ".join(counted(getattr(count, f"{one}s"), one) for one in ("item", "token", "span"))
     facts = {"input": source, "output": output, **vars(count)}
     print_result(facts, [f"written: {output} ({size})"], as_json=json)
 
@@ -698,7 +701,7 @@ def export(
     """
     from goldspan.tagger import Encoder, load_tagger
 
-    check_outputs(output, inputs=[source], overwrite=False)
+    check_outputs(output, inputs=[source], overwrite=None)
     model = load_tagger(source)
     if not isinstance(model, Encoder):
         raise InputError(f"{source} is of the model {model.name}: only encoders are exported")

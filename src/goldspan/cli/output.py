@@ -155,7 +155,7 @@ def listed(lists: list[str] | None, option: str) -> list[str] | None:
 def check_outputs(
     *outputs: str | None,  # Names of files; None and "-" (standard output) are left out
     inputs: Iterable[str | None] = (),  # Files that the command reads
-    overwrite: bool,  # Whether files that exist may be replaced; folders never are
+    overwrite: bool | None,  # Whether files may be replaced; None: no option says so
     as_json: bool = False,  # Whether standard output is taken by JSON
 ) -> None:
     """Reject outputs that cannot or must not be written, before any work is done.
@@ -183,9 +183,8 @@ def check_outputs(
         if target.is_dir():
             raise InputError(f"{output} is a folder: remove it, or choose another name")
         if target.exists() and not overwrite:
-            raise InputError(
-                f"{output} exists already: choose another name, or replace it with --overwrite"
-            )
+            replaced = "" if overwrite is None else ", or replace it with --overwrite"
+            raise InputError(f"{output} exists already: choose another name{replaced}")
         if not os.access(target.parent, os.W_OK):
             raise InputError(f"cannot write {output}: its folder is write-protected")
 

@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 
 
 _SHOWN_WORKERS = 40
+_ALIKE = 3
+"""More workers than this with the same numbers share a row."""
 _NAME = 14
 """Characters of a worker's name that a line of 80 has room for."""
 _TEAM = "Team"
@@ -229,18 +231,30 @@ def _verdicts(found: Review) -> str:
     by_crowd = found.reliability.source == "crowd"
     is_f1 = found.reliability.measure == "span_f1"
     right = "F1 %" if is_f1 else "agrees %" if by_crowd else "right %"
-    rows = [["worker", "verdict", right, "95 % interval", "judged", "chance"]]
-    for v in order[:_SHOWN_WORKERS]:
+    head = ["worker", "verdict", right, "95 % interval", "judged", "chance"]
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for v in order:
         share, interval = f"{100 * v.mean:.1f}", f"{100 * v.low:.1f} … {100 * v.high:.1f}"
-        name = shorten(v.worker, _NAME)
-        rows.append([name, v.verdict, share, interval, f"{v.total:.0f}", _reason(v)])
+        row = v.verdict, share, interval, f"{v.total:.0f}", _reason(v)
+        alike.setdefault(row, []).append(v.worker)
+    rows = [
+        [name, *row]
+        for row, names in alike.items()
+        for name in ([f"{len(names)} alike"] if len(names) > _ALIKE else names)
+    ]
+    shown = [[shorten(row[0], _NAME), *row[1:]] for row in rows[:_SHOWN_WORKERS]]
     lines = [
         f"chance: the probability that the worker is above {100 * found.threshold:g} %",
         "N more: after N more answers with known labels a decision is as likely as not\n",
-        table(rows, right=(2, 3, 4)),
+        table([head, *shown], right=(2, 3, 4)),
     ]
-    if len(order) > _SHOWN_WORKERS:
-        lines.append(f"… and {len(order) - _SHOWN_WORKERS} more: -o workers.csv has them all")
+    if len(rows) == 1 < len(order):
+        judged = counted(round(order[0].total), "judged answer")
+        lines.append(
+            f"nothing tells the workers apart: the same is expected of all, from {judged} each"
+        )
+    if len(rows) > _SHOWN_WORKERS:
+        lines.append(f"… and {len(rows) - _SHOWN_WORKERS} more rows: -o workers.csv has everybody")
     counts = {kind: sum(v.verdict == kind for v in order) for kind in kinds}
     lines += [
         ", ".join(f"{kind} {count}" for kind, count in counts.items() if count),

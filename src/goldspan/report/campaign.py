@@ -419,9 +419,16 @@ def workforce(record: CampaignRecord) -> dict[str, Any] | None:
         n_all += len(order)
         for worker in order[: max(0, MAX_ROWS - n_listed)]:
             n_listed += 1
-            about = ", ".join(part for part in (kind, str(own[worker].get("family") or "")) if part)
-            rows.append((worker, about, own[worker], False))
+            rows.append((worker, what_it_is(own[worker]), own[worker], False))
     return {"rows": rows, "n_left_out": n_all - n_listed, "probes": probes}
+
+
+def what_it_is(worker: Mapping[str, Any]) -> str:
+    """Name a worker's model, or its kind if it is not one of people, and its family."""
+    kind = worker.get("kind", "people")
+    called = "" if kind == "people" else CALLED.get(kind, kind).removesuffix("s")
+    family = f"errs together with others of {worker['family']}" if worker.get("family") else ""
+    return ", ".join(part for part in (called, str(worker.get("model") or ""), family) if part)
 
 
 def _probes(record: CampaignRecord) -> Iterator[str]:
@@ -454,14 +461,15 @@ MAX_WORKERS = 200
 ORDER = ("drop", "look at", "test more", "keep", "")
 
 
-def people(record: CampaignRecord) -> list[tuple[str, Mapping[str, Any]]]:
-    """List the workers, those who are asked no more first, then the least reliable."""
+def people(record: CampaignRecord) -> list[tuple[str, str, Mapping[str, Any]]]:
+    """List the workers and what they are, who is asked no more first, then the least reliable."""
 
     def rank(pair: tuple[str, Mapping[str, Any]]) -> tuple[object, ...]:
         name, one = pair
         return not one["barred"], ORDER.index(one.get("verdict", "")), one.get("mean", 1.0), name
 
-    return sorted(record.workers.items(), key=rank)[:MAX_WORKERS]
+    shown = sorted(record.workers.items(), key=rank)[:MAX_WORKERS]
+    return [(name, what_it_is(one), one) for name, one in shown]
 
 
 def people_lead(record: CampaignRecord) -> str:

@@ -43,6 +43,9 @@ RARE = 0.5
 """Truths that are expected less often than this in all labels are no row to compare."""
 
 
+NO_SPAN = "no span"
+
+
 @dataclass(frozen=True, eq=False)
 class Confusions:
     """Expected confusions of one worker, of several or of all."""
@@ -100,13 +103,18 @@ class Mistake:
 
 
 def confusions(consensus: Consensus, worker: str | None = None) -> Confusions:
-    """Count the expected confusions of a worker, or of all together."""
-    crowd, probs = consensus.crowd, consensus.token_probs
+    """Count the expected confusions of a worker, or all together, of tags of spans by type."""
+    crowd, probs, tags = consensus.crowd, consensus.token_probs, consensus.tagset
     if worker is None:
         counts = probs.T.astype(np.float64) @ vote_counts(crowd)
     else:
         counts = confusion_counts(crowd, probs, crowd.worker_index(worker))
-    return Confusions(tuple(crowd.tagset.tags), counts)
+    if tags.rules.is_plain:
+        return Confusions(tags.tags, counts)
+    place = np.where(tags.type_of < 0, len(tags.types), tags.type_of)
+    by_type = np.zeros((len(tags.types) + 1,) * 2)
+    np.add.at(by_type, (place[:, None], place[None, :]), counts)
+    return Confusions((*tags.types, NO_SPAN), by_type)
 
 
 def mistakes(found: Confusions, n: int = 8) -> list[Mistake]:

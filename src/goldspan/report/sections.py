@@ -68,7 +68,7 @@ ALPHA_MEANING = (
     "1 is perfect, 0 what chance would give, below 0 worse than chance. "
     "By convention 0.80 is reliable and 0.67 the least to draw conclusions from."
 )
-FAR_BELOW = "(under half of the median, or an outlier of the box plot)"
+FAR_BELOW = "(under two thirds of the median, or an outlier of the box plot)"
 SPAM = (
     "tell next to nothing about the truth: less than a tenth of the median bits per label, once "
     "what chance alone seems to tell is taken off, though there was something to tell"
@@ -212,7 +212,8 @@ def workers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
     order = f"Sorted by “{table.ranked_by}”, the worst first."
     flagged = table.far_below
     if not flagged:
-        return f"{order} Nobody is far below the others.", (), ""
+        compared = table.n_workers > 2
+        return f"{order} Nobody is far below the others." if compared else order, (), ""
     more = len(flagged) - MAX_FLAGGED
     verb = "is" if len(flagged) == 1 else "are"
     whole = plural(table.n_workers, "worker")

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd
+from goldspan.crowd.model import ItemText, item_texts, known_texts
 from goldspan.report.wording import shorten
 from goldspan.spans import Span, Tagged, find_spans
 
@@ -25,7 +26,9 @@ MAX_NAMES = 12
 WINDOW = 25
 """Tokens shown before and after the place."""
 MAX_CHARACTERS = 320
-"""Of the words of the place; single tokens and other spans are cut to 80."""
+"""Of the words of the place; other spans are cut to 80."""
+MOST_AROUND = 2_000
+"""Characters before the place, and after it."""
 _NONE, _SKIPPED = "no span here", "skipped"
 
 
@@ -49,9 +52,9 @@ class Place:
     group: str  # Its document, "" if unknown
     label: str  # Type of the span, or the label
     confidence: float  # Of this span or label; of a rejected span its posterior
-    before: str  # Words before it, shortened
-    words: str  # Its own words; "" where the token is no text of its own
-    after: str  # Words after it, shortened
+    before: str  # Text before it, shortened
+    words: str  # Its own text; "" where the token is no text of its own
+    after: str  # Text after it, shortened
     answers: tuple[GivenAnswer, ...]  # What workers said, the most frequent first
     n_answers: int  # Workers who answered the item
     gold: tuple[tuple[str, str], ...] | None  # (type, words) of the gold here
@@ -148,15 +151,15 @@ def _place(consensus: Consensus, place: Candidate, rejected: list[Candidate]) ->
     crowd = consensus.crowd
     n = int(np.searchsorted(crowd.offsets, place.start, side="right")) - 1
     base, stop = int(crowd.offsets[n]), int(crowd.offsets[n + 1])
-    tokens: list[str] = crowd.tokens[n].as_py()
+    alone = crowd.select_items(np.array([n]))
     a, b = place.start - base, place.end - base
     item = crowd.item_ids[n].as_py()
     gold = None if crowd.gold is None else crowd.gold[base:stop]
-    reading = _Reading(crowd, tokens, a, b)
+    reading = _Reading(alone, next(item_texts(alone)), a, b)
     truth = None if gold is None or (gold[a:b] < 0).any() else reading.read(gold)
     result = reading.read(consensus.codes[base:stop])
     group = "" if crowd.groups is None else crowd.groups[n].as_py() or ""
-    before, words, after = _context(crowd, n, tokens, a, b)
+    before, words, after = _context(reading)
     rivals = [one for one in rejected if one.overlaps(place) and one != place][:MAX_RIVALS]
     return Place(
         item=item,
@@ -172,7 +175,7 @@ def _place(consensus: Consensus, place: Candidate, rejected: list[Candidate]) ->
         is_gold=truth == result,
         is_rejected=bool(place.type),
         rivals=tuple(
-            (one.type, shorten(_joined(tokens[one.start - base : one.end - base])), one.confidence)
+            (one.type, reading.words(one.start - base, one.end - base), one.confidence)
             for one in rivals
         ),
     )
@@ -186,10 +189,15 @@ Read = tuple[tuple[Span, ...], str]
 class _Reading:
     """Reads what a sequence of codes says about the tokens from `start` to `end` of an item."""
 
-    crowd: Crowd
-    tokens: list[str]
+    crowd: Crowd  # The item alone
+    text: ItemText
     start: int
     end: int
+
+    def words(self, start: int, end: int, limit: int = 80) -> str:
+        """Return the text of some tokens, shortened."""
+        bounds = self.text.bounds
+        return shorten(self.text.value[bounds[start][0] : bounds[end - 1][1]], limit)
 
     def read(self, codes: NDArray[np.int16]) -> Read:
         """Read int16 [n_tokens] codes of the item."""
@@ -210,9 +218,7 @@ class _Reading:
     def name(self, spans: tuple[Span, ...]) -> tuple[tuple[str, str], ...]:
         """Return types and words; a PLAIN label has no words."""
         plain = self.crowd.tagset.rules.is_plain
-        return tuple(
-            (s.type, "" if plain else shorten(_joined(self.tokens[s.start : s.end]))) for s in spans
-        )
+        return tuple((s.type, "" if plain else self.words(s.start, s.end)) for s in spans)
 
 
 def _answers(
@@ -245,18 +251,16 @@ def _rank(given: GivenAnswer) -> tuple[bool, int, bool, bool, tuple[tuple[str, s
     return skipped, -given.n_workers, not given.is_result, nothing, given.spans
 
 
-def _context(crowd: Crowd, n: int, tokens: list[str], start: int, end: int) -> tuple[str, str, str]:
-    text = None if crowd.texts is None else crowd.texts[n].as_py()
-    item = crowd.item_ids[n].as_py()
-    if crowd.is_classification and (text or tokens[0] == item):
-        return "", shorten(text or "", MAX_CHARACTERS), ""
-    before = _joined(tokens[max(0, start - WINDOW) : start])
-    after = _joined(tokens[end : end + WINDOW])
-    first = "… " if start > WINDOW else ""
-    last = " …" if end + WINDOW < len(tokens) else ""
-    words = shorten(_joined(tokens[start:end]), MAX_CHARACTERS)
-    return first + before, words, after + last
-
-
-def _joined(tokens: list[str]) -> str:
-    return " ".join(shorten(token) for token in tokens)
+def _context(reading: _Reading) -> tuple[str, str, str]:
+    """Return the text before the place, its own and the text after it, each shortened."""
+    value, bounds = reading.text.value, reading.text.bounds
+    start, end = reading.start, reading.end
+    if reading.crowd.is_classification:
+        return "", shorten(known_texts(reading.crowd)[0] or "", MAX_CHARACTERS), ""
+    first, last = max(0, start - WINDOW), min(len(bounds), end + WINDOW)
+    before = value[bounds[first][0] if first else 0 : bounds[start][0]]
+    after = value[bounds[end - 1][1] : bounds[last - 1][1] if last < len(bounds) else None]
+    before = f"… {before}" if first else before
+    after = f"{after} …" if last < len(bounds) else after
+    words = reading.words(start, end, MAX_CHARACTERS)
+    return shorten(before, MOST_AROUND), words, shorten(after, MOST_AROUND)

@@ -155,6 +155,8 @@ FENCE = 1.5
 """Box heights below the box where outliers begin, as in the box plot."""
 MIN_GAP = 0.1
 """An outlier is at least this far below the median: among equals small gaps are no finding."""
+FAR = 2 / 3
+"""Of the median: whoever is below it is far below the others, however few they are."""
 FEW = 5
 """Below this many answers a worker's rate says little."""
 
@@ -253,7 +255,7 @@ def worker_table(consensus: Consensus, agreement: Agreement | None) -> WorkerTab
 
 
 def far_below(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return who is far below the others: under half of the median, or an outlier of the box plot.
+    """Return who is far below the others: under `FAR` of the median, or an outlier of the box plot.
 
     Outliers alone do not do: in a crowd of very different workers the box is so high that nobody
     is one. Of less than three values none is far below.
@@ -264,7 +266,7 @@ def far_below(values: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.zeros(len(values), np.bool_)
     first, median, third = np.percentile(known, [25, 50, 75])
     outlier = min(first - FENCE * (third - first), median - MIN_GAP)
-    return np.asarray(values < max(outlier, median / 2))
+    return np.asarray(values < max(outlier, FAR * median))
 
 
 def spammers(consensus: Consensus) -> NDArray[np.bool_]:

@@ -377,7 +377,20 @@ def _of_columns(
     notes = records.notes
     if nested:
         notes = (*notes, f"lists are not attributes, and are left out: {', '.join(nested)}")
+    if "id" not in roles and (like := _like_ids(records, roles)):
+        how = _NAMING.format("id")
+        notes = (*notes, f"items have their rows' numbers; if {like!r} has ids, name it {how}")
     return _Rows(rows, kind, roles, notes, numbered="id" not in roles)
+
+
+def _like_ids(records: _Records, roles: Mapping[str, str]) -> str:
+    """Return the first column of which every cell is another word or whole number, "" for none."""
+    for name in (one for one in records.names if one not in roles.values()):
+        cells = [row.get(name) for row in records.rows]
+        words = {str(one) for one in cells if isinstance(one, str | int) and str(one).strip()}
+        if len(cells) > 1 and len(words) == len(cells) and not any(" " in one for one in words):
+            return name
+    return ""
 
 
 def _roles(

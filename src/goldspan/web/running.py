@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import gc
+import logging
 import signal
 import socket
 import sys
 import threading
+from asyncio import CancelledError
 from collections.abc import Sequence
 from ipaddress import ip_network
 from typing import Any
@@ -95,6 +97,7 @@ def serve(app: Any, listening: socket.socket, proxies: Sequence[str] = HERE) -> 
     gc.freeze()
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is open is closed too
+    logging.getLogger("uvicorn.error").addFilter(is_failure)
     # h11 reads heads of 64 KiB at most; httptools, which is faster, has no such limit.
     config = uvicorn.Config(
         app, http="h11", log_config=None, access_log=False, server_header=False, date_header=True,
@@ -103,6 +106,12 @@ def serve(app: Any, listening: socket.socket, proxies: Sequence[str] = HERE) -> 
         forwarded_allow_ips=list(proxies),
     )  # fmt: skip
     _Server(config).run(sockets=[listening])
+
+
+def is_failure(record: logging.LogRecord) -> bool:
+    """Return whether a line is about more than requests that the end of the server cut off."""
+    kind = record.exc_info[0] if record.exc_info else None
+    return not (kind and issubclass(kind, CancelledError)) and "running task" not in str(record.msg)
 
 
 def most_connections() -> int:

@@ -472,8 +472,8 @@ def _notes(
     """Return who was no candidate, and whether the budget was more than enough."""
     found = []
     if unknown := int(np.isnan(scores).sum()):
-        needed = "two judged answers" if LEAST_QUESTIONS[score] else "any judged answer"
-        found.append(f"{unknown} of {len(scores)} workers cannot be scored: not {needed}.")
+        seen = "fewer than two judged answers" if LEAST_QUESTIONS[score] else "no judged answer"
+        found.append(f"{unknown} of {len(scores)} workers cannot be scored: {seen}.")
     if dropped := int((under & np.isfinite(scores)).sum()):
         found.append(
             f"Left out, as they were right less often than by guessing: {dropped} of {len(scores)}."

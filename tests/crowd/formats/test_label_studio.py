@@ -217,6 +217,7 @@ def test_cancelled_annotations_are_listed_and_counted_but_no_answers():
     assert crowd.answers_of("1").keys() == {"1"}
     report = crowd.import_report
     assert report.reasons == {"cancelled": 1}
+    assert "1 item was cancelled by an annotator: that is not an answer" in report.notes
     assert report.adds_up
     (fault,) = report.faults
     assert (fault.item, fault.worker, fault.kind) == ("1", "2", "cancelled")

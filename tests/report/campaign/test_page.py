@@ -12,7 +12,7 @@ import goldspan
 from campaign.tiny import campaign_of, write_files
 from goldspan.campaign.results import ReportData
 from goldspan.campaign.stopping import StopSection
-from goldspan.report.campaign import render
+from goldspan.report.campaign import CALLED, render
 
 
 def squeezed(text):
@@ -176,7 +176,7 @@ def test_people_and_models_stand_side_by_side(mixed, page):
     kind = record.kinds["simulated"]
     assert f"simulated workers 2 workers {100 * kind['mean']:.1f} %" in part
     for worker, one in record.workers.items():
-        words = f"{worker} {one['kind']} {100 * one['mean']:.1f} %"
+        words = f"{worker} {CALLED[one['kind']].removesuffix('s')} {100 * one['mean']:.1f} %"
         row = part[part.index(words) :]
         assert f" {one['answers']} " in row[: 60 + len(words)]
 

@@ -228,6 +228,9 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     for number, record in enumerate(counted(records, options.progress), start=1):
         with collect(crowd.faults):
             reader.task(record, number)
+    if n := crowd.builder.reasons.get("cancelled"):
+        items = "1 item was" if n == 1 else f"{n} items were"
+        crowd.builder.notes.append(f"{items} cancelled by an annotator: that is not an answer")
     return replace(crowd.build(), worker_facts=reader.facts)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from itertools import islice
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -38,7 +38,7 @@ from goldspan.store.journal import Entry
 from goldspan.store.queries import Asked, Slot, read_records
 from goldspan.web.desk import models as m
 from goldspan.web.desk.audit import Checking
-from goldspan.web.desk.downloads import Download, Downloads, Pseudonyms, Report
+from goldspan.web.desk.downloads import Download, Downloads, Pseudonyms, Report, people_of
 from goldspan.web.desk.models import FoundLabel, FoundSpan, FoundSpans, LabelChoice
 from goldspan.web.engine import Engine, Watcher, end
 from goldspan.web.errors import Refused
@@ -230,7 +230,7 @@ class Desk:
         self.tasks, self.clock = tasks, clock
         self.search = ItemSearch(ledger, tasks)
         self.checking = Checking(ledger, engine, tasks, clock)
-        known = ledger.pseudonyms if ledger.is_private else None
+        known = partial(people_of, ledger) if ledger.is_private else None
         self.names = Pseudonyms(keys, inputs.key, known)
         self.downloads = Downloads(inputs, ledger, engine, self.names, clock, report)
         # Computed once per round, once per round, and once per crowd.

@@ -24,6 +24,7 @@ from goldspan.campaign.auditing import CHECK, write_audit
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.results import ReportData, bill_of
 from goldspan.campaign.suggestions import SUGGESTED, listed
+from goldspan.campaign.workforce import MODEL
 from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.registry import FORMATS
@@ -102,6 +103,12 @@ class Pseudonyms:
         """Return the worker behind a name, of those that are known; None if it is nobody's."""
         name = self._now()
         return next((worker for worker in workers if name(worker) == shown), None)
+
+
+def people_of(ledger: SqlLedger) -> dict[str, str]:
+    """Return the pseudonyms of the people of a private campaign: models keep their names."""
+    models = {one["worker"] for one in ledger.records(MODEL).values()}
+    return {who: name for who, name in ledger.pseudonyms().items() if who not in models}
 
 
 # --------------------------------------------------------------------------------------------------

@@ -44,6 +44,21 @@ class Invitation:
 
 def read_addresses(path: str | Path) -> dict[str, str]:
     """Read lines of `worker,address`; a first line that says so is passed over."""
+    return _read_pairs(path, ["worker", "address"], "e-mail address", _ADDRESS)
+
+
+def read_names(path: str | Path) -> dict[str, str]:
+    """Read lines of `id,name`; a first line that says so is passed over."""
+    found = _read_pairs(path, ["id", "name"], "name", re.compile(".+"))
+    if len({*found.values()}) < len(found):
+        raise InputError(f"{path}: two annotators have the same name")
+    return found
+
+
+def _read_pairs(
+    path: str | Path, heading: list[str], what: str, allowed: re.Pattern[str]
+) -> dict[str, str]:
+    """Read a table of two columns, the first of which is a worker's id."""
     try:
         with Path(path).open(encoding="utf-8-sig", newline="") as file:
             rows = list(enumerate(csv.reader(file), start=1))
@@ -53,12 +68,16 @@ def read_addresses(path: str | Path) -> dict[str, str]:
     faults = []
     for line, row in rows:
         cells = [cell.strip() for cell in row]
-        if not any(cells) or cells == ["worker", "address"]:
+        if not any(cells) or cells == heading:
             continue
-        if len(cells) != 2 or not cells[0] or not _ADDRESS.fullmatch(cells[1]):
-            faults.append(Fault("must be a worker, a comma and an e-mail address", str(path), line))
+        if len(cells) != 2 or not cells[0] or not allowed.fullmatch(cells[1]):
+            article = "an" if what[0] == "e" else "a"
+            message = f"must be a worker, a comma and {article} {what}"
+            faults.append(Fault(message, str(path), line))
         elif found.setdefault(cells[0], cells[1]) != cells[1]:
-            faults.append(Fault("has another address above", str(path), line, worker=cells[0]))
+            faults.append(
+                Fault(f"has another {heading[1]} above", str(path), line, worker=cells[0])
+            )
     if faults:
         raise FaultsError(faults)
     return found
