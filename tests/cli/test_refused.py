@@ -282,11 +282,10 @@ def test_the_desk_beside_a_server_shows_the_plan_in_force_and_what_waits_for_a_s
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", [["plan", "check"], ["run"], ["serve"], ["desk", "overview"]])
+@pytest.mark.parametrize("words", [["plan", "check"], ["run"], ["serve"]])
 def test_texts_in_place_of_a_plan_lead_to_init(tmp_path, words):
     path = tmp_path / "texts.txt"
     path.write_text("[Ann] lives in Rome.\n", encoding="utf-8")
-    (tmp_path / "server.key").write_bytes(bytes(32))
     out = [] if words == ["plan", "check"] else ["--out", tmp_path]
     code, said = goldspan(*words, path, *out)
     assert code == 1

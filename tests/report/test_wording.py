@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldspan.report.wording import count, number, percent, plural, share, shorten
+from goldspan.report.wording import count, number, percent, share, shorten
 from goldspan.spans.notebook import printable
 
 
@@ -18,10 +18,6 @@ def test_numbers_are_written_as_readers_want_them():
 @pytest.mark.parametrize("missing", [None, float("nan")])
 def test_what_is_not_defined_is_a_dash(missing):
     assert number(missing) == share(missing) == "–"
-
-
-def test_one_thing_is_singular():
-    assert [plural(n, "worker") for n in (0, 1, 2)] == ["0 workers", "1 worker", "2 workers"]
 
 
 @pytest.mark.parametrize("limit", [5, 17, 80])

@@ -36,11 +36,11 @@ from goldspan.report.wording import (
     interval,
     measure_of,
     percent,
-    plural,
     with_unit,
 )
 from goldspan.report.workers import worker_habits, worker_table
 from goldspan.spans import score
+from goldspan.spans.notebook import counted
 from goldspan.spans.scoring import Score
 
 if TYPE_CHECKING:
@@ -145,8 +145,8 @@ def _describe(record: CampaignRecord) -> str:
             first, last = known[0], known[-1]
             parts.append(
                 f"{name} of {what}: {percent(first[key]['value'])} with "
-                f"{plural(first['items'], 'item')}, {percent(last[key]['value'])} with "
-                f"{plural(last['items'], 'item')}."
+                f"{counted(first['items'], 'item')}, {percent(last[key]['value'])} with "
+                f"{counted(last['items'], 'item')}."
             )
     return " ".join([*parts, "The numbers are in the table of rounds."])
 
@@ -211,7 +211,7 @@ def _goal(record: CampaignRecord, goal: Mapping[str, Any]) -> str:
         return f"not reachable by the learning curve ({chance})"
     if goal["cost"] is None:
         return f"reachable with more items than anybody could label ({chance})"
-    items = plural(round(goal["items"]), "more item")
+    items = counted(round(goal["items"]), "more item")
     return f"{items} for {_takes(record, goal)} ({chance}){_end(record, goal.get('end'))}"
 
 
@@ -225,7 +225,7 @@ def _end(record: CampaignRecord, end: Mapping[str, Any] | None) -> str:
         if x is None
         else with_unit(record, round(x))
         if is_paid
-        else plural(round(x), "answer")
+        else counted(round(x), "answer")
         for x in (end["low"], end["high"])
     )
     if low is None:
@@ -239,7 +239,7 @@ def _takes(record: CampaignRecord, facts: Mapping[str, Any]) -> str:
     """Return what more labels take: money, or answers where nobody is paid."""
     if record.money is not None:
         return with_unit(record, facts["cost"])
-    return plural(facts["answers"], "answer")
+    return counted(facts["answers"], "answer")
 
 
 # --------------------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ def spending_picture(record: CampaignRecord) -> dict[str, Any] | None:
     unit, scale = _time_unit(record)
     last = record.spending[-1]
     words = (
-        f"{with_unit(record, last['spent'])} for {plural(last['answers'], 'answer')} after "
+        f"{with_unit(record, last['spent'])} for {counted(last['answers'], 'answer')} after "
         f"{last['hours'] * scale:,.1f} {unit}, of a cap of "
         f"{with_unit(record, record.money['cap'])}. Round by round in the table of rounds."
     )
@@ -307,14 +307,14 @@ def bill_rows(record: CampaignRecord) -> list[tuple[str, str]]:
     if counts["items"]:
         each = with_unit(record, round(money["spent"] / counts["items"]))
         rows.append(("Per labelled item", each))
-    k = plural(record.plan["redundancy"]["max"], "answer")
+    k = counted(record.plan["redundancy"]["max"], "answer")
     if money["fixed"]:
         fixed = f"{with_unit(record, money['fixed'])} for the labelled items with {k} each"
         rows.append(("Fixed redundancy", fixed))
     if done := money.get("checks"):
         took = done["seconds"]
         each = "" if took is None else f", {took:,.0f} seconds each in the median"
-        words = f"{with_unit(record, done['cost'])} for {plural(done['n'], 'check')}{each}"
+        words = f"{with_unit(record, done['cost'])} for {counted(done['n'], 'check')}{each}"
         rows.append(("Audit", words))
     everything = f"{with_unit(record, money['everything'])} for the whole pool with {k} each"
     return [*rows, ("Everything", everything)]
@@ -339,7 +339,7 @@ def redundancy_picture(record: CampaignRecord) -> dict[str, Any] | None:
         return None
     total = sum(items[1:])
     parts = [
-        f"{plural(n, 'item')} ({percent(n / total)}) took {plural(k, 'answer')}"
+        f"{counted(n, 'item')} ({percent(n / total)}) took {counted(k, 'answer')}"
         for k, n in enumerate(items)
         if n and k
     ]
@@ -362,8 +362,8 @@ def coverage_picture(record: CampaignRecord) -> dict[str, Any] | None:
         return None
     last = record.coverage["rounds"][-1]
     words = (
-        f"{plural(last['items'], 'item')} cover {percent(last['covered'])} of "
-        f"{plural(record.coverage['pairs'], 'pair')} of attribute and value that at least two "
+        f"{counted(last['items'], 'item')} cover {percent(last['covered'])} of "
+        f"{counted(record.coverage['pairs'], 'pair')} of attribute and value that at least two "
         f"items of the pool have; as many items at random would cover {percent(last['random'])}."
     )
     # Draw the share of the attribute–value pairs covered by what was picked, and at random
@@ -414,7 +414,7 @@ def workforce(record: CampaignRecord) -> dict[str, Any] | None:
     for kind, one in sorted(record.kinds.items(), key=lambda pair: -pair[1]["answers"]):
         own = {w: row for w, row in record.workers.items() if row["kind"] == kind}
         own = {w: row for w, row in own.items() if row["answers"]}
-        rows.append((CALLED.get(kind, kind), plural(len(own), "worker"), one, True))
+        rows.append((CALLED.get(kind, kind), counted(len(own), "worker"), one, True))
         order = sorted(own, key=lambda w: (-own[w]["answers"], w))
         n_all += len(order)
         for worker in order[: max(0, MAX_ROWS - n_listed)]:
@@ -448,7 +448,7 @@ def _probes(record: CampaignRecord) -> Iterator[str]:
             else "Nobody repeats its mistakes more often than the others' answers explain"
         )
         yield (
-            f"{one['probe']} ({one['kind']}{model}) labelled {plural(one['items'], 'item')} "
+            f"{one['probe']} ({one['kind']}{model}) labelled {counted(one['items'], 'item')} "
             f"silently{price}; its answers count for nothing. {said}."
         )
 
@@ -475,7 +475,7 @@ def people(record: CampaignRecord) -> list[tuple[str, str, Mapping[str, Any]]]:
 def people_lead(record: CampaignRecord) -> str:
     """Return how many workers there are and how many were dropped."""
     barred = [name for name, one in record.workers.items() if one["barred"]]
-    text = f"{plural(len(record.workers), 'worker')}."
+    text = f"{counted(len(record.workers), 'worker')}."
     if not barred:
         return f"{text} Nobody was told to stop."
     verb = "is" if len(barred) == 1 else "are"
@@ -529,7 +529,7 @@ def limits(record: CampaignRecord) -> Iterator[tuple[str, str, str]]:
         yield "money", cap, with_unit(record, money["spent"])
     picked = sum(sum(one.values()) for one in record.picks.values())
     own = counts["pool"] - counts["control_items"]
-    yield "pool", f"{plural(own, 'item')} to label", f"{count(picked)} picked"
+    yield "pool", f"{counted(own, 'item')} to label", f"{count(picked)} picked"
     if hours is not None:
         now = "\u2013" if last is None else f"{last['hours']:,.1f} hours"
         yield "time", f"{hours:g} hours at most", now
@@ -543,11 +543,11 @@ def limits(record: CampaignRecord) -> Iterator[tuple[str, str, str]]:
 
 def status(record: CampaignRecord) -> tuple[str, str]:
     """Return how far a campaign is, and why."""
-    done = plural(len(record.rounds), "round")
+    done = counted(len(record.rounds), "round")
     if record.stop is not None:
         return "stopped", f"after {done}: {record.stop['why']}"
     awaited = record.counts["awaited"]
-    more = f", {plural(awaited, 'answer')} awaited" if awaited else ""
+    more = f", {counted(awaited, 'answer')} awaited" if awaited else ""
     return "open", f"in round {len(record.rounds) + 1}{more}"
 
 
@@ -559,12 +559,12 @@ def lead(record: CampaignRecord) -> str:
     own = counts["answers"] - counts["control_answers"]
     price = "" if money is None else f" for {with_unit(record, money['spent'])}"
     text = (
-        f"{count(n)} {who} gave {plural(counts['answers'], 'answer')}{price}: {count(own)} of them "
-        f"label {count(counts['items'])} of the {plural(counts['pool'], 'item')} of the pool"
+        f"{count(n)} {who} gave {counted(counts['answers'], 'answer')}{price}: {count(own)} of "
+        f"them label {count(counts['items'])} of the {counted(counts['pool'], 'item')} of the pool"
     )
     if not counts["control_answers"]:
         return f"{text}."
-    asked = plural(counts["control_items"], "gold question")
+    asked = counted(counts["control_items"], "gold question")
     return f"{text}, and {count(counts['control_answers'])} are to {asked}."
 
 
@@ -589,7 +589,7 @@ def _quality(
     last = next((one for one in reversed(record.rounds) if one["score"] is not None), None)
     if last is not None:
         measured = last["score"]
-        words = f"as measured: {interval(measured)} on {plural(measured['n'], 'item')}"
+        words = f"as measured: {interval(measured)} on {counted(measured['n'], 'item')}"
         yield Fact(f"{name} of the model", percent(measured["value"]), words)
 
 
@@ -616,7 +616,7 @@ def _work(record: CampaignRecord) -> Iterator[Fact]:
     if money["fixed"]:
         k = record.plan["redundancy"]["max"]
         fixed, all_ = (with_unit(record, money[key]) for key in ("fixed", "everything"))
-        words = f"of {fixed} for these items with {plural(k, 'answer')} each; everything: {all_}"
+        words = f"of {fixed} for these items with {counted(k, 'answer')} each; everything: {all_}"
         yield Fact("saved", f"{100 * money['saving']:.0f}\u00a0%", words)
 
 

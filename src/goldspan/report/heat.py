@@ -25,7 +25,8 @@ from goldspan.report.drawing import (
     new_figure,
     write,
 )
-from goldspan.report.wording import count, plural, shorten
+from goldspan.report.wording import count, shorten
+from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -216,7 +217,7 @@ def confusion_figure(
         ax = figure.add_axes((left / width, bottom / height, n * cell / width, n * cell / height))
         at = _Inches(ax, n * cell)
         at.write(margin - left, -0.72, title, weight="bold")
-        amount = plural(round(found.counts.sum()), "label")
+        amount = counted(round(found.counts.sum()), "label")
         at.write(margin - left, -0.5, amount, color=MUTED, size=8.5)
         _legend(at, margin - left, -0.28)
         _cells(ax, found, size=size)
@@ -265,7 +266,7 @@ def worker_confusions_figure(
             ax = figure.add_axes((x / width, y / height, side / width, side / height))
             at = _Inches(ax, side)
             at.write(0, -0.26, shorten(worker, 18), weight="bold", size=9)
-            detail = plural(round(found.counts.sum()), "label")
+            detail = counted(round(found.counts.sum()), "label")
             at.write(0, -0.09, detail, color=MUTED, size=8)
             _cells(ax, found, size=0)
             if not k:

@@ -38,7 +38,7 @@ from goldspan.report.heat import (
     worker_confusions_figure,
 )
 from goldspan.report.uncertain import uncertain_places
-from goldspan.report.wording import count, number, percent, plural, share, shorten
+from goldspan.report.wording import count, number, percent, share, shorten
 from goldspan.report.workers import (
     NOUNS,
     WorkerTable,
@@ -47,6 +47,7 @@ from goldspan.report.workers import (
     worker_habits,
     worker_table,
 )
+from goldspan.spans.notebook import counted
 from goldspan.spans.scoring import Score
 
 if TYPE_CHECKING:
@@ -105,11 +106,11 @@ def lead(consensus: Consensus) -> str:
     is_open = bool((consensus.codes[np.repeat(unasked, np.diff(crowd.offsets))] < 0).all())
     end = "left open" if is_open else "labelled by the words alone"
     text = (
-        f"{plural(crowd.n_workers, 'worker')} gave {plural(len(crowd.latest), 'answer')} "
-        f"to {plural(crowd.n_items, 'item')}; {_method_words(consensus)} one label per "
+        f"{counted(crowd.n_workers, 'worker')} gave {counted(len(crowd.latest), 'answer')} "
+        f"to {counted(crowd.n_items, 'item')}; {_method_words(consensus)} one label per "
         f"{'item' if crowd.is_classification else 'token'}."
     )
-    return f"{text} {plural(alone, 'item')} without an answer: {end}." if alone else text
+    return f"{text} {counted(alone, 'item')} without an answer: {end}." if alone else text
 
 
 def _method_words(consensus: Consensus) -> str:
@@ -117,7 +118,7 @@ def _method_words(consensus: Consensus) -> str:
     if not consensus.candidates:
         return f"{consensus.method} made them into"
     n_chosen = sum(one.weight > 0 for one in consensus.candidates)
-    return f"{consensus.method} made them, by {plural(n_chosen, 'method')} together, into"
+    return f"{consensus.method} made them, by {counted(n_chosen, 'method')} together, into"
 
 
 def facts(consensus: Consensus, score: Score | None) -> list[Fact]:
@@ -125,7 +126,7 @@ def facts(consensus: Consensus, score: Score | None) -> list[Fact]:
     crowd, plain = consensus.crowd, consensus.tagset.rules.is_plain
     rows = []
     if score is not None and plain:
-        tokens = f"over {plural(score.n_tokens, 'label')} with gold"
+        tokens = f"over {counted(score.n_tokens, 'label')} with gold"
         rows.append(Fact("accuracy", percent(score.accuracy), tokens))
     elif score is not None:
         rules = f"policy {score.policy}, {score.encoding}"
@@ -156,7 +157,7 @@ def method(consensus: Consensus) -> list[tuple[str, list[str]]]:
         rows.append(("Notes", [_text(note) for note in consensus.notes]))
     if consensus.trace and not consensus.candidates:
         first, last = consensus.trace[0], consensus.trace[-1]
-        steps = f"{plural(len(consensus.trace), 'step')}, objective from {first:.6g} to {last:.6g}"
+        steps = f"{counted(len(consensus.trace), 'step')}, objective from {first:.6g} to {last:.6g}"
         rows.append(("Course", [steps]))
     stop = _text(consensus.stop_reason) or "finished"
     rows.append(("Stopped because", [stop if consensus.converged else f"{stop} (not converged)"]))
@@ -187,7 +188,7 @@ def measures(consensus: Consensus, agreement: Agreement | None) -> list[tuple[st
     if agreement is None:
         return []
     unit = "item" if consensus.crowd.is_classification else "token"
-    pairs = plural(agreement.n_pairs, "pair")
+    pairs = counted(agreement.n_pairs, "pair")
     fleiss = f"On the same scale, with every {unit} counting alike; usually close to α."
     cohen = f"On the same scale, two workers at a time: the mean over {pairs} who share {unit}s."
     spans = agreement.pairwise_span_f1
@@ -216,7 +217,7 @@ def workers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
         return f"{order} Nobody is far below the others." if compared else order, (), ""
     more = len(flagged) - MAX_FLAGGED
     verb = "is" if len(flagged) == 1 else "are"
-    whole = plural(table.n_workers, "worker")
+    whole = counted(table.n_workers, "worker")
     before = f"{order} Far below the others {verb} {count(len(flagged))} of {whole}: "
     after = f"{f' and {count(more)} more' if more > 0 else ''} {FAR_BELOW}."
     return before, flagged[:MAX_FLAGGED], after
@@ -293,7 +294,7 @@ def stop_words(consensus: Consensus) -> str:
         return "nothing iterates"
     reason = STOPS.get(consensus.stop_reason, consensus.stop_reason or "finished")
     ended = "converged" if consensus.converged else "not converged"
-    return f"{plural(len(consensus.trace), 'iteration')}, {ended}: {reason}"
+    return f"{counted(len(consensus.trace), 'iteration')}, {ended}: {reason}"
 
 
 STOPS = {
@@ -447,7 +448,7 @@ def _verdict(name: str, shown: Reliability) -> str:
     wrong = "over-confident" if gap > 0 else "under-confident"
     verdict = "well calibrated" if abs(gap) < SLIGHT else wrong
     return (
-        f"{plural(shown.n, NOUNS[name])}: {share(shown.mean_right)} right at a mean confidence of "
+        f"{counted(shown.n, NOUNS[name])}: {share(shown.mean_right)} right at a mean confidence of "
         f"{share(shown.mean_confidence)}, on the whole {verdict}; "
         f"expected calibration error {share(shown.ece)}."
     )

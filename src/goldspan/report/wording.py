@@ -17,11 +17,6 @@ def count(n: int) -> str:
     return f"{n:,}"
 
 
-def plural(n: int, word: str) -> str:
-    """Write a number of things: 1 worker, 2 workers."""
-    return f"{count(n)} {word}{'' if n == 1 else 's'}"
-
-
 def percent(value: float) -> str:
     """Write a share between 0 and 1 in per cent."""
     return f"{100 * value:.1f}\u00a0%"

@@ -35,7 +35,8 @@ from goldspan.report.drawing import (
     short_count,
     write,
 )
-from goldspan.report.wording import plural, share, shorten
+from goldspan.report.wording import share, shorten
+from goldspan.spans.notebook import counted
 from goldspan.workers.verdicts import Verdict, best_first
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def _diagram(ax: Axes, shown: Reliability, name: str) -> None:
     x, y = shown.confidence[filled], shown.right[filled]
     gap = [np.maximum(y - shown.low[filled], 0), np.maximum(shown.high[filled] - y, 0)]
     bars: dict[str, Any] = {"color": POINT, "elinewidth": 1.1, "clip_on": False, "zorder": 3}
-    label = f"{plural(shown.n, NOUNS[name])}, 95\u00a0% interval"
+    label = f"{counted(shown.n, NOUNS[name])}, 95\u00a0% interval"
     marks: dict[str, Any] = {"fmt": "o", "markersize": 4.5, "label": label}
     ax.errorbar(x, y, yerr=gap, **bars, **marks)
     legend = ax.legend(
@@ -430,7 +431,7 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
 def _intervals(ax: Axes, shown: list[Verdict], n_workers: int, threshold: float) -> None:
     some = f"first {len(shown)} of " if len(shown) < n_workers else ""
     title, unit = MEASURES.get(shown[0].measure, MEASURES["accuracy"])
-    title = f"{some}{plural(n_workers, 'worker')}: {title}, %"
+    title = f"{some}{counted(n_workers, 'worker')}: {title}, %"
     ground(ax, title, f"{unit}, %   (bars: 95\u00a0% interval)", "x")
     place = np.arange(len(shown))[::-1]
     ax.set_ylim(-0.7, len(shown) - 0.3)
