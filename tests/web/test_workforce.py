@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from typer.testing import CliRunner
 
 from campaign.tiny import plan_of, write_files
 from goldspan.campaign import read_inputs, read_plan
+from goldspan.cli import app
 from goldspan.store.verify import faults_of
+from goldspan.web.desk.downloads import people_of
 from goldspan.web.service import open_service
 from web.serving import KEYS, WEB, Clock, answer, open_round
 
@@ -50,3 +55,20 @@ def test_people_take_what_is_left_at_their_own_prices_and_limits(service):
     assert totals.reserved == 0
     service.ledger.verify()
     assert faults_of(service.ledger.database) == []
+
+
+def test_a_report_names_models_and_people_by_a_table(service, tmp_path):
+    open_round(service)
+    answer(service, "eve")
+    (pseudonym,) = people_of(service.ledger).values()
+    names = tmp_path / "annotators.csv"
+    names.write_text("id,name\neve,Eve Adams\n", encoding="utf-8")
+    words = ["report", str(tmp_path / "out"), "--json"]
+
+    def shown(*more):
+        found = CliRunner().invoke(app, [*words, *more])
+        return set(json.loads(found.stdout)["workers"])
+
+    assert shown() == {"rules", pseudonym}
+    assert shown("--names") == {"rules", "eve"}
+    assert shown("--annotators", str(names)) == {"rules", "Eve Adams"}

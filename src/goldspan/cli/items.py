@@ -257,8 +257,7 @@ def _lines_of(found: Selection, output: str | None) -> Iterator[str]:
     rules = ", ".join(f"{count} {name}" for name, count in found.counts().items())
     tokens = f", {counted(found.n_tokens, 'token')}" if found.n_tokens else ""
     money = f", cost {found.total_cost / 1_000_000:.2f}" if found.unit == "micro" else ""
-    items = counted(found.pool.n_items, "item")
-    yield f"{len(found)} of {items}{tokens}{money} ({rules or 'none'})"
+    yield f"{len(found)} of {found.pool.n_items:,} items{tokens}{money} ({rules or 'none'})"
     yield f"stopped: {_STOPPED[found.stopped]}"
     if "covered" in found.facts:
         covered, values = found.facts["covered"], found.facts["values"]

@@ -285,9 +285,8 @@ def _train(
     found |= {"items_in_part": data.n_in_part, "tags_made_well_formed": tagger.n_repaired_, **facts}
     print_result(found, [*lines, f"written: {job.output} ({size})"], as_json=job.json)
     if interrupted:
-        done = counted(
-            *((facts["epochs"], "epoch") if "epochs" in facts else (facts["steps"], "step"))
-        )
+        unit = "epoch" if "epochs" in facts else "step"
+        done = counted(facts[f"{unit}s"], unit)
         warn(f"goldspan: interrupted after {done}; their result was written")
         raise typer.Exit(130)
 

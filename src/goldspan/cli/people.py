@@ -238,21 +238,18 @@ def _verdicts(found: Review) -> str:
         row = v.verdict, share, interval, f"{v.total:.0f}", _reason(v)
         alike.setdefault(row, []).append(v.worker)
     rows = [
-        [name, *row]
+        [shorten(name, _NAME), *row]
         for row, names in alike.items()
         for name in ([f"{len(names)} alike"] if len(names) > _ALIKE else names)
     ]
-    shown = [[shorten(row[0], _NAME), *row[1:]] for row in rows[:_SHOWN_WORKERS]]
     lines = [
         f"chance: the probability that the worker is above {100 * found.threshold:g} %",
         "N more: after N more answers with known labels a decision is as likely as not\n",
-        table([head, *shown], right=(2, 3, 4)),
+        table([head, *rows[:_SHOWN_WORKERS]], right=(2, 3, 4)),
     ]
     if len(rows) == 1 < len(order):
         judged = counted(round(order[0].total), "judged answer")
-        lines.append(
-            f"nothing tells the workers apart: the same is expected of all, from {judged} each"
-        )
+        lines.append(f"nothing tells them apart: the same is expected of all, from {judged} each")
     if len(rows) > _SHOWN_WORKERS:
         lines.append(f"… and {len(rows) - _SHOWN_WORKERS} more rows: -o workers.csv has everybody")
     counts = {kind: sum(v.verdict == kind for v in order) for kind in kinds}

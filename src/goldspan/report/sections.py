@@ -213,8 +213,7 @@ def workers_lead(table: WorkerTable) -> tuple[str, tuple[str, ...], str]:
     order = f"Sorted by “{table.ranked_by}”, the worst first."
     flagged = table.far_below
     if not flagged:
-        compared = table.n_workers > 2
-        return f"{order} Nobody is far below the others." if compared else order, (), ""
+        return f"{order}{' Nobody is far below the others.' * (table.n_workers > 2)}", (), ""
     more = len(flagged) - MAX_FLAGGED
     verb = "is" if len(flagged) == 1 else "are"
     whole = counted(table.n_workers, "worker")

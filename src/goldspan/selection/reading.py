@@ -386,9 +386,8 @@ def _of_columns(
 def _like_ids(records: _Records, roles: Mapping[str, str]) -> str:
     """Return the first column of which every cell is another word or whole number, "" for none."""
     for name in (one for one in records.names if one not in roles.values()):
-        cells = [row.get(name) for row in records.rows]
-        words = {str(one) for one in cells if isinstance(one, str | int) and str(one).strip()}
-        if len(cells) > 1 and len(words) == len(cells) and not any(" " in one for one in words):
+        cells = {str(row.get(name, "")).strip() for row in records.rows}
+        if len(cells) == len(records.rows) > 1 and all(c and " " not in c for c in cells):
             return name
     return ""
 

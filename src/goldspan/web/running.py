@@ -105,7 +105,10 @@ def serve(app: Any, listening: socket.socket, proxies: Sequence[str] = HERE) -> 
         limit_concurrency=most_connections(), backlog=WAITING, proxy_headers=True,
         forwarded_allow_ips=list(proxies),
     )  # fmt: skip
-    _Server(config).run(sockets=[listening])
+    server = _Server(config)
+    server.run(sockets=[listening])
+    if server.should_exit:  # uvicorn does not raise where it cut off requests
+        raise KeyboardInterrupt
 
 
 def is_failure(record: logging.LogRecord) -> bool:

@@ -108,7 +108,7 @@ class Pseudonyms:
 def people_of(ledger: SqlLedger) -> dict[str, str]:
     """Return the pseudonyms of the people of a private campaign: models keep their names."""
     models = {one["worker"] for one in ledger.records(MODEL).values()}
-    return {who: name for who, name in ledger.pseudonyms().items() if who not in models}
+    return {who: name for who, name in ledger.pseudonyms().items() if name not in models}
 
 
 # --------------------------------------------------------------------------------------------------

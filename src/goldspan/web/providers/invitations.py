@@ -44,12 +44,12 @@ class Invitation:
 
 def read_addresses(path: str | Path) -> dict[str, str]:
     """Read lines of `worker,address`; a first line that says so is passed over."""
-    return _read_pairs(path, ["worker", "address"], "e-mail address", _ADDRESS)
+    return _read_pairs(path, ["worker", "address"], "an e-mail address", _ADDRESS)
 
 
 def read_names(path: str | Path) -> dict[str, str]:
     """Read lines of `id,name`; a first line that says so is passed over."""
-    found = _read_pairs(path, ["id", "name"], "name", re.compile(".+"))
+    found = _read_pairs(path, ["id", "name"], "a name", re.compile(".+"))
     if len({*found.values()}) < len(found):
         raise InputError(f"{path}: two annotators have the same name")
     return found
@@ -71,9 +71,7 @@ def _read_pairs(
         if not any(cells) or cells == heading:
             continue
         if len(cells) != 2 or not cells[0] or not allowed.fullmatch(cells[1]):
-            article = "an" if what[0] == "e" else "a"
-            message = f"must be a worker, a comma and {article} {what}"
-            faults.append(Fault(message, str(path), line))
+            faults.append(Fault(f"must be a worker, a comma and {what}", str(path), line))
         elif found.setdefault(cells[0], cells[1]) != cells[1]:
             faults.append(
                 Fault(f"has another {heading[1]} above", str(path), line, worker=cells[0])
