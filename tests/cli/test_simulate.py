@@ -84,7 +84,7 @@ def test_items_without_all_gold_are_left_out_and_counted(run, tmp_path):
     (tmp_path / "some.tsv").write_text(text)
     code, _, err = run("some.tsv", "-w", "perfect", "-o", "out.tsv")
     assert code == 0
-    assert "1 items without all tags were left out" in err
+    assert "left out: 1 item without all tags" in err
     assert goldspan.read_crowd("out.tsv").n_items == 1
 
 

@@ -239,7 +239,7 @@ def test_what_is_written_can_be_read_and_scored(model, tmp_path):
     text = tmp_path / "in.conll"
     text.write_text("\n\n".join("\n".join(words) for words in crowd.tokens_list))
     for name in ("out.conll", "out.jsonl", "out.conll.gz"):
-        assert "150 items, 2599 tokens" in done("tag", model, text, "-o", tmp_path / name)
+        assert "150 items, 2,599 tokens" in done("tag", model, text, "-o", tmp_path / name)
     found = read_crowd(tmp_path / "out.conll")
     assert found.tokens_list == crowd.tokens_list
     again = read_crowd(tmp_path / "out.jsonl")

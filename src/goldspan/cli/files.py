@@ -192,7 +192,7 @@ def _facts(crowd: Crowd) -> dict[str, object]:
         facts["answers_per_item"] = round(len(crowd.latest) / crowd.n_items, 2)
     text = next(item_texts(crowd.select_items(np.array([0]))))
     end = text.bounds[:12][-1][1] if text.bounds else 0
-    facts["first_item"] = f"{crowd.item_ids[0].as_py()}: {text.value[:end]}"
+    facts["first_item"] = f"{crowd.item_ids[0].as_py()}: {' '.join(text.value[:end].split())}"
     return facts
 
 

@@ -44,9 +44,6 @@ RARE = 0.5
 """Truths that are expected less often than this in all labels are no row to compare."""
 
 
-NO_SPAN = "no span"
-
-
 @dataclass(frozen=True, eq=False)
 class Confusions:
     """Expected confusions of one worker, of several or of all."""
@@ -115,7 +112,7 @@ def confusions(consensus: Consensus, worker: str | None = None) -> Confusions:
     place = np.where(tags.type_of < 0, len(tags.types), tags.type_of)
     by_type = np.zeros((len(tags.types) + 1,) * 2)
     np.add.at(by_type, (place[:, None], place[None, :]), counts)
-    return Confusions((*tags.types, NO_SPAN), by_type)
+    return Confusions((*tags.types, "no span"), by_type)
 
 
 def mistakes(found: Confusions, n: int = 8) -> list[Mistake]:
