@@ -132,6 +132,22 @@ def pairwise(answers):
     return right, total
 
 
+@pytest.mark.parametrize("n", [0, 1, 2, 4, 5])
+def test_few_items_with_known_labels_make_nobody_reliable(n):
+    """However many spans they have: errors of an item go together."""
+    tags = "\n".join(["w\tB-PER\tB-PER"] * 20) + "\n\n"
+    crowd = goldspan.read_crowd(("token\tann\tbob\n" + tags * 6).encode())
+    gold = np.full(crowd.n_tokens, -1, np.int16)
+    gold[: 20 * n] = crowd.tagset.index["B-PER"]
+    for one in state_workers(crowd.with_gold(gold) if n else crowd):
+        assert (one.items, one.settled) == (n, n >= 5)
+        assert (one.opinion("keep", 0.9) == RELIABLE) == (n >= 5)
+        if n:
+            assert f" on {n} item{'s' * (n > 1)} with known labels" in one.words("spans")
+            assert one.words("spans").endswith(": too few to be sure") == (n < 5)
+            assert one.more >= 5 - n
+
+
 def test_agreement_of_tags_is_that_of_all_pairs():
     rng, names, tags = np.random.default_rng(3), ["ann", "bob", "cat"], ["O", "B-PER", "B-LOC"]
     said = rng.integers(3, size=(12, 4, 3))

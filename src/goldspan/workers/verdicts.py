@@ -255,6 +255,8 @@ ROUNDS = 30
 """Of the EM; it settles in about ten."""
 GRID = 201
 """Values of w at which the posterior is computed."""
+LEAST_KNOWN = 5
+"""Items with known labels from which on they settle anything: errors of an item go together."""
 BLOCK = 100_000
 """Answers that are handled at once."""
 
@@ -271,6 +273,7 @@ class Statement:
     high: float
     judged: float  # Answers (of tags: effective spans or tokens) that it rests on
     known: float  # Of them, those with known labels
+    items: int  # Items with known labels that the worker has answered
     p_above: float | None  # P(w > threshold); of an agreement None
     # Known labels that would settle whether w is above the threshold as likely as not
     more: int | None
@@ -288,18 +291,14 @@ class Statement:
         return UNCLEAR
 
     def words(self, unit: str) -> str:
-        """Return the statement as words.
-
-        >>> found = Statement("w", "others", "right", 0.95, 0.8, 1, 15, 0, 0.999, 20, False)
-        >>> print(found.words("texts"))
-        by agreement with the others right in 80–100 %, if they err independently; no known label
-        """
+        """Return the statement as words."""
         if not self.by:
             return "nothing to compare with yet"
         low, high = round(100 * self.low), round(100 * self.high)
         if self.by == GOLD:
-            said = f"right in {100 * self.mean:.0f} % ({low}–{high} %) by known labels"
-            return said if self.settled else f"{said}: too few of them to be sure"
+            items = "1 item" if self.items == 1 else f"{self.items:,} items"
+            said = f"right in {100 * self.mean:.0f} % ({low}–{high} %) on {items} with known labels"
+            return said if self.settled else f"{said}: too few to be sure"
         few = f"{self.known:.0f} known are too few" if self.known else "no known label"
         if self.measure == "right":
             return (
@@ -319,16 +318,20 @@ def state_workers(
     by_gold = _by_gold(crowd)
     limit = default_threshold(by_gold) if threshold is None else threshold
     above = by_gold.p_above(limit)
-    settled = (by_gold.total > 0) & ((above >= sure) | (above <= 1 - sure))
+    gold = np.full(crowd.n_tokens, -1) if crowd.gold is None else crowd.gold
+    is_known = np.append(gold >= 0, False)[crowd.offsets[:-1]]
+    items = np.bincount(crowd.latest.worker, is_known[crowd.latest.item], crowd.n_workers)
+    is_sure = (items > 0) & ((above >= sure) | (above <= 1 - sure))
     others = _single(crowd, limit) if crowd.is_classification else _tags(crowd)
     low, high = by_gold.interval()
     found = []
     for n, worker in enumerate(crowd.worker_ids.to_pylist()):
-        known, is_settled = float(by_gold.total[n]), bool(settled[n])
-        a, b = float(by_gold.a[n]), float(by_gold.b[n])
-        more = 0 if is_settled else questions_to_settle(a, b, limit, sure)
+        known, n_items, is_enough = float(by_gold.total[n]), int(items[n]), items[n] >= LEAST_KNOWN
+        is_settled = bool(is_sure[n] and is_enough)
+        more = questions_to_settle(float(by_gold.a[n]), float(by_gold.b[n]), limit, sure)
+        more = 0 if is_settled else more and max(more, LEAST_KNOWN - n_items)
         # Agreement is not accuracy: of tags, known labels go before it where there are any.
-        if is_settled or (known and others.measure == "agrees"):
+        if is_sure[n] or (known and others.measure == "agrees"):
             numbers = GOLD, "right", float(by_gold.mean[n]), float(low[n]), float(high[n]), known
             p: float | None = float(above[n])
         else:
@@ -336,7 +339,7 @@ def state_workers(
             mean, bounds = float(others.mean[n]), (float(others.low[n]), float(others.high[n]))
             numbers = by, others.measure, mean, *bounds, float(others.total[n])
             p = None if others.above is None else float(others.above[n])
-        found.append(Statement(worker, *numbers, known, p, more, is_settled))
+        found.append(Statement(worker, *numbers, known, n_items, p, more, is_settled))
     return found
 
 
@@ -378,8 +381,6 @@ def _single(crowd: Crowd, limit: float) -> _Compared:
     known = np.full(crowd.n_items, -1) if crowd.gold is None else crowd.gold
     alone = (np.bincount(item, minlength=crowd.n_items) == 1)[item] & (known[item] < 0)
     p = leave_one_out(item, worker, code, known, n, width)
-    # The posterior of every worker's chance of being right at the points of the grid
-    # returns float64 [n_workers, GRID], rows that sum to 1
     w, (a, b) = (np.arange(GRID) + 0.5) / GRID, PRIOR
     log_prob = np.tile((a - 1) * np.log(w) + (b - 1) * np.log(1 - w), (n, 1))
     for begin in range(0, len(worker), BLOCK // 10):
