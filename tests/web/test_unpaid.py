@@ -8,12 +8,15 @@ from contextlib import closing
 
 import pytest
 
+from campaign.tiny import plan_of, write_files
+from goldspan.campaign import read_inputs, read_plan
 from goldspan.cli.desk import overview_text as overview_words
 from goldspan.cli.desk import workers_text as workers_words
 from goldspan.web.pages import PAGES
+from goldspan.web.service import open_service
 from web.desk.conftest import worked
 from web.desks import Served, as_json
-from web.serving import answer
+from web.serving import KEYS, WEB, answer, open_round
 
 MONEY = re.compile(
     r"money|spent|\bcost|\bpaid\b|\bpays\b|budget|\bearn|\bprice|\bbill", re.IGNORECASE
@@ -77,6 +80,27 @@ def test_who_is_finished_is_told_how_many_answers_there_are(service):
     n = service.people["ann.k"].counting
     assert f"You have given {n} answers that count." in said
     assert not MONEY.search(said)
+
+
+def test_unpaid_people_beside_a_paid_model_hear_nothing_of_money(tmp_path):
+    """Others of the same campaign are paid."""
+    team = [{"id": "m", "kind": "python", "call": "campaign.rules:weather",
+             "prices": {"per_answer": "0.001"}},
+            {"id": "paid", "kind": "people", "names": ["eve"], "prices": {"per_answer": "0.2"}},
+            {"id": "free", "kind": "people", "prices": {"per_answer": "0"}}]  # fmt: skip
+    write_files(tmp_path)
+    sections = {**WEB, "control": None, "page": {}}
+    plan = read_plan(plan_of(sections, crowd={"source": "mixed", "workers": team}))
+    with closing(open_service(read_inputs(plan, tmp_path), tmp_path / "out", KEYS)) as service:
+        open_round(service)
+        told = {name: answer(service, name)[1] for name in ("ann", "eve")}
+        me = service.work.me
+        earned = {name: (one["paid"], me(name)["earned"]) for name, one in told.items()}
+        assert earned == {"ann": (None, None), "eve": ("0.20", "0.20")}
+        shown_to = {name: shown(Served(service=service).worker(name).get("/help")) for name in told}
+        assert [bool(MONEY.search(text)) for text in shown_to.values()] == [False, True]
+        rows = {row.worker: row.earned for row in service.desk.workers()}
+        assert rows == {"ann": None, "eve": "0.20", "m": "0.005"}
 
 
 def test_a_paid_campaign_still_does(tmp_path):

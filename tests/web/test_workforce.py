@@ -45,6 +45,7 @@ def test_people_take_what_is_left_at_their_own_prices_and_limits(service):
     assert got["status"] == "accepted"
     done = [answer(service, "fay") for _ in range(4)]
     assert [one is None for one in done] == [False, False, False, True]
+    assert service.work.next("fay")["state"] == "done"  # at the limit, at once
     assert first not in {one[0] for one in done[:3]}
     paid = {row.worker: row.cost for row in service.ledger.given()}
     assert paid == {"rules": 1_000, "eve": 200_000, "fay": 50_000}

@@ -57,6 +57,7 @@ from goldspan.web.security.middleware import (
 from goldspan.web.security.sessions import DESK
 from goldspan.web.service import Service
 from goldspan.web.settings import CAMPAIGNS, ServerSettings
+from goldspan.web.work import earned
 
 
 def create_app(service: Service, settings: ServerSettings) -> FastAPI:
@@ -100,9 +101,10 @@ def assembled(app: FastAPI, context: ServerContext, routers: Sequence[APIRouter]
 def _worker_pages(context: ServerContext) -> APIRouter:
     shown, sessions = pages.LabelPage.of(context.service.inputs), context.auth.sessions
 
-    def visitor(request: Request) -> dict[str, str]:
+    def visitor(request: Request) -> dict[str, Any]:
         session = worker_here(request)
-        return {"scope": sessions.scope(session), "csrf": sessions.csrf(session)}
+        paid = earned(context.service.inputs.plan, session.person, 0) is not None
+        return {"scope": sessions.scope(session), "csrf": sessions.csrf(session), "paid": paid}
 
     return pages.worker_pages(shown, visitor)
 

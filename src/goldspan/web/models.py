@@ -60,7 +60,7 @@ class SpanBody(Request):
 
 
 class NextBody(Request):
-    """The wish for a task: an empty object."""
+    """The wish for a task, or for the answers of this session: an empty object."""
 
 
 class LabelsBody(Request):
@@ -102,10 +102,6 @@ class FlagBody(SkipBody):
     """An item with which something is wrong."""
 
     note: Note = ""
-
-
-class GivenBody(Request):
-    """The wish for the answers of this session: an empty object."""
 
 
 class RecallBody(Request):

@@ -337,7 +337,7 @@ class LabelPage:
             "paid": self.paid, "instructions": read_instructions(self.instructions, self.labels),
         }  # fmt: skip
 
-    def answer(self, *, audit: bool, **more: str) -> HTMLResponse:
+    def answer(self, *, audit: bool, **more: Any) -> HTMLResponse:
         """Return the page; `more` are values of its script."""
         data = {
             "title": self.title, "kind": self.kind, "labels": label_keys(self.labels),
@@ -347,10 +347,10 @@ class LabelPage:
         return page_answer("label.html.j2", data=data, audit=audit, **self.common)
 
 
-def worker_pages(page: LabelPage, visitor: Callable[[Request], dict[str, str]]) -> APIRouter:
+def worker_pages(page: LabelPage, visitor: Callable[[Request], dict[str, Any]]) -> APIRouter:
     """Return the routes of a worker's pages."""
-    # `visitor` gives `csrf`, which requests carry in a header, and `scope`, which names the drafts
-    # of this worker and campaign in the browser and says nothing else.
+    # `visitor` gives `csrf`, which requests carry in a header, `scope`, which names the drafts of
+    # this worker and campaign in the browser and says nothing else, and whether they are `paid`.
     router = APIRouter(include_in_schema=False)
 
     @router.get("/label", response_class=HTMLResponse)
@@ -359,7 +359,7 @@ def worker_pages(page: LabelPage, visitor: Callable[[Request], dict[str, str]]) 
 
     @router.get("/help", response_class=HTMLResponse)
     def help_page(request: Request) -> HTMLResponse:
-        return page_answer("help.html.j2", csrf=visitor(request)["csrf"], **page.common)
+        return page_answer("help.html.j2", **page.common | visitor(request))
 
     return router
 

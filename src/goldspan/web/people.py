@@ -6,9 +6,9 @@ import threading
 import time
 from array import array
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -28,6 +28,12 @@ TEST, KEEP, DROP = "test", "keep", "drop"
 FRESH = 1.0
 """Seconds after which it is looked again whether somebody was forgotten."""
 Labels = Sequence[str | None]
+
+
+def decided_labels(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+    """Return the labels that were decided, by item: the last decision that was not taken back."""
+    last = {row["item"]: row["labels"] for row in rows.values()}
+    return {item: labels for item, labels in last.items() if labels is not None}
 
 
 @dataclass

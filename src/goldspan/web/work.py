@@ -16,6 +16,7 @@ from goldspan.campaign.clock import wall_of
 from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import VERDICTS, TestScore, families_of, score_test
+from goldspan.campaign.plan import Plan
 from goldspan.campaign.suggestions import spans_of, suggestion_for
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
@@ -35,7 +36,7 @@ from goldspan.store.journal import Entry
 from goldspan.store.people import new_worker
 from goldspan.store.queries import CountedAnswer, NewAnswer
 from goldspan.web.errors import Refused
-from goldspan.web.people import BAR, GOLD, People, Person
+from goldspan.web.people import BAR, GOLD, People, Person, decided_labels
 from goldspan.web.settings import Keys, Signer
 
 # --------------------------------------------------------------------------------------------------
@@ -239,13 +240,16 @@ class Asking:
         return self._ready
 
     def is_at_an_end(self, worker: str) -> bool:
-        """Whether a worker has passed on so many questions that the test cannot be finished."""
+        """Whether a worker can get nothing more: the test is stuck, or all or their limit done."""
+        own, control = self.inputs.plan.entry_of_person(worker), self.inputs.control
         with self.ledger.database.read() as connection:
             self.people.catch_up(connection)
             person = self.people[worker]
-            if len(person.control) >= self._opening:
-                return False
-            return not self._questions(connection, worker, person)
+            if len(person.control) < self._opening:
+                return not self._questions(connection, worker, person)
+            passed = queries.passed(connection, worker) - control.keys()
+        most = len(self.inputs.ids) - len(control) - len(passed)
+        return person.regular >= min(most, own.limit if own and own.limit is not None else most)
 
     def is_practice(self, worker: str, item: str) -> bool:
         """Whether the right answer to an item is shown to the worker afterwards."""
@@ -283,10 +287,7 @@ class Asking:
         return 0 if control is None else self.inputs.plan.page.training + control.first
 
     def _due(self, worker: str, regular: int) -> int:
-        """Count the gold questions due after so many others.
-
-        Every stretch of R = 1/share − 1 others has one, at a place from 0 to R.
-        """
+        """Count the gold questions due: after so many others, one in every stretch of 1 / share."""
         control = self.inputs.plan.control
         if control is None:
             return 0
@@ -312,10 +313,17 @@ class Asking:
 # A worker's actions: next task, answer, change, skip, report
 
 
+def earned(plan: Plan, worker: str, micro: int) -> str | None:
+    """Return what a worker has earned, as decimal text; None where their answers are not paid."""
+    prices = getattr(plan.entry_of_person(worker), "tariff", plan.prices)
+    is_paid = plan.is_paid and (micro or prices.answer_micro or prices.token_micro)
+    return from_micro(micro) if is_paid else None
+
+
 FLAG = "flag"
 """Kind of the records of items that workers found faulty."""
-POLL = 10
-"""Seconds after which a page asks again."""
+POLL, REST = 10, 60
+"""Seconds after which a page asks again, and after which it does where nothing is expected."""
 RECENT = 200
 """Answers of a session that a worker can go back to."""
 MANY = 5_000
@@ -338,6 +346,7 @@ _FAILED = (
     "in this campaign."
 )
 _NO_MORE = "There are no more tasks for you in this campaign."
+_LEFT_OUT = "All texts have their answers, or others are at work on the last ones."
 _ENOUGH = (
     "You have reached the most that one person can send in a day ({most} requests). Come back "
     "tomorrow; nothing that you were told is kept is lost."
@@ -410,7 +419,7 @@ class Work:
         return {
             "status": receipt.status,
             "message": said.format(reason=receipt.reason),
-            "paid": (from_micro(receipt.cost) if self.inputs.plan.is_paid else None),
+            "paid": earned(self.inputs.plan, worker, receipt.cost),
             "feedback": self._feedback(worker, item, labels),
         }
 
@@ -514,7 +523,7 @@ class Work:
         return {
             "done": person.counting,
             "total": self._total(worker, person),
-            "earned": (from_micro(person.earned) if self.inputs.plan.is_paid else None),
+            "earned": earned(self.inputs.plan, worker, person.earned),
             "currency": self.inputs.plan.prices.currency,
             "drafts": person.drafts,
         }
@@ -574,7 +583,7 @@ class Work:
         barred = queries.is_barred(connection, worker)
         batch, opened = queries.last_batch(connection) or ("", 0)
         is_done = queries.read_fact(connection, "round", batch) is not None
-        decided = {row["item"] for row in queries.read_records(connection, GOLD).values()}
+        decided = decided_labels(queries.read_records(connection, GOLD))
 
         def why(own: CountedAnswer) -> str:
             if ended:
@@ -634,12 +643,12 @@ class Work:
             return self._done(worker, f"The campaign has ended. {thanks}".strip())
         if self.asking.is_at_an_end(worker):
             return self._done(worker, _NO_MORE)
+        n = self.inputs.plan.redundancy
+        if n.by == "rule" and n.min == n.max and not self._left(worker):
+            return {**self._done(worker, _LEFT_OUT), "seconds": REST}  # one may be given back
         if self.ledger.is_paused:
-            return {
-                "state": "paused",
-                "seconds": POLL,
-                "message": "The campaign is paused. You can stay on this page.",
-            }
+            message = "The campaign is paused. You can stay on this page."
+            return {"state": "paused", "seconds": POLL, "message": message}
         live = self.live()
         why = live.wait() if live and live.state in {"starting", "working"} else ""
         message = (

@@ -26,13 +26,12 @@ def next_task(worker: WorkerHere, context: ContextHere, _: m.NextBody) -> Respon
 @router.post("/answers", response_model=m.AnswerAnswer, responses=m.refusals(409, 410))
 def answer(worker: WorkerHere, context: ContextHere, body: m.AnswerBody) -> Response:
     """Take an answer; the same key and body again give the same reply and count once."""
-    return _reply(
-        m.AnswerAnswer, context.service.work.submit(worker.person, body.task, body.key, body.answer)
-    )
+    work = context.service.work
+    return _reply(m.AnswerAnswer, work.submit(worker.person, body.task, body.key, body.answer))
 
 
 @router.post("/given", response_model=m.GivenAnswer, responses=m.refusals())
-def given(worker: WorkerHere, context: ContextHere, _: m.GivenBody) -> Response:
+def given(worker: WorkerHere, context: ContextHere, _: m.NextBody) -> Response:
     """List the answers of this session that count, the last one first."""
     return _reply(m.GivenAnswer, context.service.work.given(worker.person, worker.issued))
 
@@ -61,10 +60,9 @@ def skip(worker: WorkerHere, context: ContextHere, body: m.SkipBody) -> Response
 @router.post("/flag", response_model=m.Done, responses=m.refusals(409, 410))
 def flag(worker: WorkerHere, context: ContextHere, body: m.FlagBody) -> Response:
     """Say that something is wrong with an item, and leave it."""
-    return _reply(
-        m.Done,
-        context.service.work.flag(worker.person, body.task, body.key, body.reason, body.note),
-    )
+    work = context.service.work
+    said = work.flag(worker.person, body.task, body.key, body.reason, body.note)
+    return _reply(m.Done, said)
 
 
 @router.post("/release", response_model=m.Done, responses=m.refusals(410))
@@ -80,9 +78,6 @@ def me(worker: WorkerHere, context: ContextHere) -> Response:
 
 
 def _reply(model: type[BaseModel], body: dict[str, Any]) -> Response:
-    """Return a body as its model has it, and nothing else of it.
-
-    Here, in the thread of the route: FastAPI would take another one for it.
-    """
+    """Return a body as its model has it, in the thread of the route: FastAPI takes another one."""
     words = model.model_validate(body).model_dump_json(exclude_unset=True)
     return Response(words, media_type="application/json")

@@ -253,3 +253,64 @@ def test_without_storage_work_goes_on(visit, fake):
     send_ann(page)
     next_task(page)
     assert fake.sent == [ANN]
+
+
+def test_the_banner_stays_in_view_and_the_button_says_what_it_waits_for(visit, fake):
+    fake.reset(SPANS, [span_task("Ann sang . " * 500, 1), span_task("Bo sang", number=2)])
+    page = visit("phone")
+    page.tap("#start")
+    press(page, "1")
+    page.evaluate("scrollTo(0, 3000)")
+    page.context.set_offline(True)
+    page.locator("#send", has_text="Waiting for the connection").wait_for()
+    assert 0 <= page.locator("#banner").bounding_box()["y"] < 10
+    press(page, "Enter")
+    page.locator("#banner", has_text="Your answer is kept").wait_for()
+    assert page.text_content("#send") == "Waiting for the connection"
+    page.context.set_offline(False)
+    next_task(page)
+    assert page.text_content("#send") == "Send"
+
+
+def test_the_second_window_says_which_answer_counts(visit, fake):
+    one = visit()
+    two = visit(context=one.context)
+    send_ann(one)
+    next_task(one)
+    two.locator("#note-text", has_text="You have sent this text in another window").wait_for()
+    assert "It says: PER “Ann”. “Back” shows it." in two.text_content("#note-text")
+    press(two, "2", "Enter")
+    two.locator("#note-text", has_text="Another answer to this text was sent before").wait_for()
+    assert "That one counts. It says: PER “Ann”." in two.text_content("#note-text")
+    assert fake.sent == [ANN]
+
+
+def test_a_text_that_was_skipped_in_another_window_goes_there_too(visit):
+    one = visit()
+    two = visit(context=one.context)
+    press(one, "s", "Enter")
+    next_task(one)
+    next_task(two)
+
+
+def test_a_page_that_waits_says_for_what(visit, fake):
+    page = visit(path="/help")
+    fake.delay = 4
+    page.goto(page.url.replace("/help", "/label"))
+    page.locator("#message-text", has_text="The next text is on its way").wait_for()
+    fake.delay = 0
+    page.wait_for_selector(".token")
+
+
+@pytest.mark.parametrize(
+    ("end", "title"),
+    [
+        ({"state": "done", "message": "", "seconds": 60}, "Thank you, you are done"),
+        ({"state": "wait", "message": "", "seconds": 60}, "Thank you, that is all for now"),
+    ],
+)
+def test_who_has_done_all_is_thanked_at_once(visit, fake, end, title):
+    fake.reset(SPANS, [span_task()], end=end)
+    page = visit()
+    send_ann(page)
+    page.locator("h2", has_text=title).wait_for()

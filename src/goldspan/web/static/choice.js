@@ -40,6 +40,11 @@ export class ChoiceWidget {
     this.space();
   }
 
+  /** Say what the button sends, or what it waits for. */
+  nameSend(word) {
+    this.sendButton.textContent = word;
+  }
+
   /** Set how the lines stand. */
   space() {
     const spacing = this.spacing();

@@ -39,7 +39,7 @@ function fill(row, one) {
   row.shown = key;
   const { cells } = row;
   put(cells.answers, one.drafts ? `${count(one.answers)} + ${many(one.drafts, "draft")}` : count(one.answers));
-  if (cells.earned) put(cells.earned, money(one.earned));
+  if (cells.earned) put(cells.earned, one.earned === null ? "–" : money(one.earned));
   put(cells.control, one.control.answered ? `${count(one.control.right)} of ${count(one.control.total)} ${one.control.unit}` : "–");
   put(cells.seconds, one.seconds === null ? "–" : one.seconds.toFixed(1));
   cells.right.replaceChildren(...reliability(one));

@@ -8,7 +8,7 @@ import { amount, askReason, banner, button, find, make, note, say } from "./pane
 import { RefusedList } from "./refused.js";
 import { base, insist, Outbox, Refused, wakeUp } from "./sending.js";
 import { SpanWidget } from "./spans.js";
-import { gaps, showMarked } from "./text.js";
+import { gaps, showMarked, textOf } from "./text.js";
 
 const STATUS = {
   late: "Your answer came late, but it was still needed: it counts.",
@@ -16,6 +16,8 @@ const STATUS = {
   duplicate: "You have answered this text before; the first answer counts.",
 };
 const CONFLICT = "Another answer to this text was sent before, perhaps from another window. That one counts.";
+const SLOW = 2000; // milliseconds after which a page says what it waits for
+const SHOWN = 5; // labels of an answer that are named
 const outbox = new Outbox(server, memory, tellTrouble);
 const refused = new RefusedList({ after: find("note"), outbox, show: copy, send: sendAgain });
 let widget = null;
@@ -23,6 +25,7 @@ let task = null; // {id, tokens, …} and its `key`
 let phase = "loading"; // then "task", "sending", "feedback", "message", "turning" or "past"
 let late = 0;
 let done = 0;
+let waitsFor = ""; // in place of what the button sends
 let waits = 0; // so that of several waits only the last one goes on by itself
 let past = null; // of an answer that was sent: {answers, at, open, sent}, else null
 
@@ -44,7 +47,8 @@ async function start() {
   find("look-back").addEventListener("click", back);
   find("note-close").addEventListener("click", () => { note(""); focusTask(); });
   addEventListener("offline", () => tellTrouble(new Refused(0, "network", "")));
-  addEventListener("online", () => { if (phase !== "sending") banner(""); });
+  addEventListener("online", () => { if (phase !== "sending") tellWell(); });
+  addEventListener("storage", (event) => { if (phase === "task" && memory.isDropped(event, task)) tellOther(); });
   addEventListener("beforeunload", (event) => { if (!memory.lasts && outbox.size) event.preventDefault(); });
   await attempt(async () => {
     for (const reply of await outbox.sendRest()) tellFate(reply);
@@ -57,8 +61,12 @@ async function start() {
 async function next() {
   phase = "loading";
   past = null;
-  const reply = await insist(askNext, tellTrouble);
-  banner("");
+  const slow = setTimeout(() => {
+    if (find("message").hidden) showMessage("One moment", "The next text is on its way. What you have sent is safe.");
+    phase = "loading";
+  }, SLOW);
+  const reply = await insist(askNext, tellTrouble).finally(() => clearTimeout(slow));
+  tellWell();
   showMe(reply.me);
   if (reply.state === "task") openTask(reply.task);
   else showState(reply);
@@ -149,7 +157,7 @@ async function forward() {
 
 async function openPast(answers, at) {
   const found = await insist(() => server.post("recall", { task: answers[at].task }), tellTrouble);
-  banner("");
+  tellWell();
   note("");
   clearTimeout(late);
   const { spans, label } = found;
@@ -183,7 +191,7 @@ function showPast(sent) {
   find("past-view").hidden = !closed;
   find("past-view").replaceChildren(...(closed ? [copy(task, sent)] : []));
   find("past-note").textContent = closed ? `${past.why} Your answer stays as it is.` : "You have sent this answer. What you change counts when you save it.";
-  widget.sendButton.textContent = past ? "Save" : "Send";
+  nameSend();
 }
 
 async function skip() {
@@ -217,8 +225,8 @@ async function hand(path, content) {
     const reply = await outbox.send(path, { task: task.id, key: task.key, ...content }, { kind, tokens, text, starts });
     memory.dropDraft(draftOf(task));
     setBusy(false);
-    banner("");
-    tellFate(reply);
+    tellWell();
+    tellFate(reply, reply.status === "duplicate" ? await counting(task.id) : "");
     if (reply.feedback) showFeedback(reply.feedback, widget.work);
     else await next();
   });
@@ -228,12 +236,12 @@ async function hand(path, content) {
 async function sendAgain(entry) {
   try {
     const reply = await outbox.deliver(entry);
-    banner("");
+    tellWell();
     note("The answer has arrived.", "good");
     tellFate(reply);
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    note(error.isConflict ? CONFLICT : notTaken(error), "bad");
+    note(error.isConflict ? CONFLICT + (await counting(entry.body.task)) : notTaken(error), "bad");
   }
   refused.draw(phase === "task" ? task.key : undefined);
   focusTask(); // the button that was pressed is gone
@@ -259,7 +267,7 @@ async function tellRefusal(error) {
   }
   if (error.isConflict) {
     memory.dropDraft(draftOf(task));
-    note(CONFLICT, "bad");
+    note(CONFLICT + (await counting(task.id)), "bad");
   } else if (phase === "turning") note(error.message || "This answer cannot be shown.", "bad");
   else if (phase === "sending") note(notTaken(error), "bad");
   // After a refusal for good, the server says what is to be done now; a mended draft can be sent.
@@ -283,12 +291,43 @@ function tellTrouble(error) {
   else if (error.status === 429 || error.code === "busy") banner(`The server is busy for a moment.${waiting}`);
   else if (error.status >= 500) banner(`The server has a problem; the page tries again.${waiting}`);
   else banner(`No connection.${waiting}`);
+  waitsFor = error.status ? "Waiting for the server" : "Waiting for the connection";
+  nameSend();
 }
 
-function tellFate(reply) {
+function tellWell() {
+  banner("");
+  waitsFor = "";
+  nameSend();
+}
+
+function nameSend() {
+  widget.nameSend(waitsFor || (past ? "Save" : "Send"));
+}
+
+/** Say which answer to a text counts, "" where the server knows none. */
+async function counting(id) {
+  const one = await server.post("recall", { task: id }).catch(() => null);
+  if (!one) return "";
+  const { tokens, text, starts } = one.task;
+  const words = (one.spans ?? []).map((span) => `${span.type} “${textOf(tokens, gaps(tokens, text, starts), span)}”`);
+  if (words.length > SHOWN) words.push(`${words.splice(SHOWN).length} more`);
+  return ` It says: ${one.label ?? (words.join(", ") || "nothing here")}. “Back” shows it.`;
+}
+
+/** Another window has sent or left the text that this one shows. */
+async function tellOther() {
+  const id = task.id;
+  const words = await counting(id);
+  if (phase !== "task" || task.id !== id) return;
+  if (words) note(`You have sent this text in another window. That answer counts.${words}`);
+  else attempt(next);
+}
+
+function tellFate(reply, more = "") {
   if (reply.status === "refused") return note(notTaken(reply), "bad");
   const words = reply.message || STATUS[reply.status];
-  if (words) note(words, { accepted: "info", changed: "good" }[reply.status] ?? "bad");
+  if (words) note(words + more, { accepted: "info", changed: "good" }[reply.status] ?? "bad");
 }
 
 function tellLate() {
@@ -334,7 +373,7 @@ function showMessage(title, text, more = []) {
 }
 
 function showState(reply) {
-  const titles = { wait: "One moment", paused: "A break", done: "Thank you for your work" };
+  const titles = { wait: reply.me?.done ? "Thank you, that is all for now" : "One moment", paused: "A break", done: "Thank you, you are done" };
   if (page.api) titles.done = "Thank you";
   const words = {
     wait: "There is no text for you right now. New ones may come soon.",
@@ -348,7 +387,7 @@ function showState(reply) {
   waits += 1;
   const wait = waits;
   const goOn = () => { if (wait === waits && phase === "message") attempt(next); };
-  if (reply.state !== "done") wakeUp(1000 * Math.max(1, reply.seconds ?? 30)).then(goOn);
+  if (reply.state !== "done" || reply.seconds) wakeUp(1000 * Math.max(1, reply.seconds ?? 30)).then(goOn);
 }
 
 function completion(end) {

@@ -29,6 +29,11 @@ export class Memory {
     drafts.slice(0, -MOST_DRAFTS).forEach(([, name]) => this.drop(name));
   }
 
+  /** Whether a change of the storage, heard from another window, has dropped the draft of a task. */
+  isDropped({ key, newValue }, task) {
+    return newValue === null && key === `${this.prefix}draft:${digest(task)}`;
+  }
+
   dropDraft(task) {
     this.drop(`draft:${digest(task)}`);
   }
