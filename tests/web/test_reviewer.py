@@ -177,6 +177,17 @@ def test_what_somebody_has_decided_stays(served, rita):
     assert desk.adjudicate(item, "sun").item == item
 
 
+def test_a_reviewer_takes_back_their_own_decisions_alone(served, rita):
+    item, sara = rita.get("uncertain").json()[0]["item"], reviewer(served, "sara")
+    assert rita.post(f"items/{item}/gold", json=DECISION).status_code == 200
+    control = next(iter(served.service.inputs.control))
+    told = [sara.delete(f"items/{one}/gold") for one in (item, "nothing", control)]
+    assert [refused(one) for one in told] == [refused(told[0])] * 3
+    assert told[0].status_code == 404
+    assert rita.delete(f"items/{item}/gold").json() == {"item": item, "gold": None}
+    assert sara.post(f"items/{item}/gold", json=DECISION).status_code == 200
+
+
 def test_of_two_reviewers_at_the_same_time_one_is_told(served, rita, monkeypatch):
     desk = served.service.desk
     item = rita.get("uncertain").json()[0]["item"]

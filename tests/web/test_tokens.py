@@ -36,6 +36,7 @@ NEEDS = {
     "GET items": "results",
     "GET items/d1": "results",
     "POST items/d1/gold": "review",
+    "DELETE items/d1/gold": "review",
     "GET audit": "results",
     "POST audit/draw": "steer",
     "POST audit/next": "review",

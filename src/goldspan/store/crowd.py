@@ -155,13 +155,14 @@ def bounds_of(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
 def _gold(
     connection: Connection, number: NDArray[np.int64], bounds: NDArray[Any], tagset: Codec
 ) -> NDArray[np.int16] | None:
-    known = {row.item: row.labels for row in connection.execute(select(gold))}
+    rows = ((row.item, read_json(row.labels)) for row in connection.execute(select(gold)))
+    known = {item: labels for item, labels in rows if any(labels)}  # others were taken back
     places = np.flatnonzero(np.isin(number, np.array(list(known), np.int64))).tolist()
     if not places:
         return None
     codes = np.full(bounds[-1], -1, np.int16)
     for place in places:
-        labels = [tagset.index[label] for label in read_json(known[int(number[place])])]
+        labels = [tagset.index[label] for label in known[int(number[place])]]
         codes[bounds[place] : bounds[place] + len(labels)] = labels
     return codes
 

@@ -20,13 +20,7 @@ __getattr__, __dir__, __all__ = lazy(
     __name__,
     extra="server",
     needs={
-        "argon2",
-        "fastapi",
-        "itsdangerous",
-        "jinja2",
-        "prometheus_client",
-        "starlette",
-        "uvicorn",
+        "argon2", "fastapi", "itsdangerous", "jinja2", "prometheus_client", "starlette", "uvicorn",
     },
     purpose="the server",
-)
+)  # fmt: skip

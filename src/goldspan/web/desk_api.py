@@ -157,10 +157,8 @@ def overview(caller: Progress, context: ContextHere) -> m.Overview:
 @views.get("/workers", responses=refusals())
 def workers(caller: People, context: ContextHere) -> list[m.Worker]:
     """Return everybody who works, those with most answers first."""
-    found = context.service.desk.workers()
-    if caller.may(MONEY):
-        return found
-    return [one.model_copy(update={"earned": None}) for one in found]
+    hidden = {} if caller.may(MONEY) else {"earned": None}
+    return [one.model_copy(update=hidden) for one in context.service.desk.workers()]
 
 
 @router.post("/workers/{worker:path}/verdict", responses=refusals(404, 409))
@@ -228,6 +226,13 @@ def adjudicate(
     by, key = _decider(context, caller), _key(caller, key)
     reviews = not caller.may(RESULTS)
     return context.service.desk.adjudicate(item, body.answer, by=by, key=key, reviews=reviews)
+
+
+@router.delete("/items/{item:path}/gold", responses=refusals(404))
+def retract(caller: Reviews, context: ContextHere, item: str) -> m.Gold:
+    """Take the decision about an item's labels back."""
+    reviews = not caller.may(RESULTS)
+    return context.service.desk.retract(item, by=_decider(context, caller), reviews=reviews)
 
 
 @router.get("/audit", responses=refusals())
@@ -542,27 +547,18 @@ def deliveries(webhooks: Webhooks, ledger: SqlLedger) -> m.Deliveries:
     counts, wall = webhooks.counts(), WallTimes(ledger)
     hooks = [
         m.Hook(
-            name=hook.called,
-            host=str(hook.place.hostname),
-            events=list(hook.events),
+            name=hook.called, host=str(hook.place.hostname), events=list(hook.events),
             **{one: counts.get((hook.called, one), 0) for one in (WAITING, SENT, FAILED)},
         )
         for hook in webhooks.hooks
-    ]
+    ]  # fmt: skip
+    same = ("number", "hook", "event", "state", "tries", "status", "why")
     messages = [
         m.Delivery(
-            number=one.number,
-            id=one.name,
-            hook=one.hook,
-            event=one.event,
-            state=one.state,  # type: ignore[arg-type]
-            tries=one.tries,
-            made=wall(one.made),
-            changed=wall(one.changed),
+            id=one.name, made=wall(one.made), changed=wall(one.changed),
             due=wall(one.due) if one.state == WAITING else None,
-            status=one.status,
-            why=one.why,
+            **{name: getattr(one, name) for name in same},
         )
         for one in webhooks.deliveries()
-    ]
+    ]  # fmt: skip
     return m.Deliveries(hooks=hooks, messages=messages)

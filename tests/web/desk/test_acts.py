@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from goldspan.campaign import Campaign
@@ -25,6 +26,25 @@ def test_what_was_decided_is_gold_and_no_doubt_any_more(fresh):
     ]
     fresh.engine.look()
     assert as_json(fresh.desk.item(first["item"]))["found"]["label"] == other
+
+
+def test_a_decision_is_taken_back_as_if_it_had_not_been(fresh):
+    before, item = fresh.ledger.crowd(), fresh.desk.uncertain(1)[0].item
+    for _ in range(2):
+        fresh.desk.adjudicate(item, "rain", key="a-request-of-ours")
+        fresh.desk.adjudicate(item, "sun")
+        assert as_json(fresh.desk.retract(item)) == {"item": item, "gold": None}
+        fresh.engine.look()
+        assert fresh.desk.item(item).gold is None
+        assert fresh.desk.items(state="gold").items == []
+        assert item in [row.item for row in fresh.desk.uncertain()]
+        gold = fresh.ledger.crowd().gold
+        assert gold is before.gold is None or np.array_equal(gold, before.gold)
+        for name in (item, "nothing", next(iter(fresh.inputs.control))):
+            with pytest.raises(Refused, match="no decision about") as caught:
+                fresh.desk.retract(name)
+            assert caught.value.status == 404
+    fresh.ledger.verify()
 
 
 def test_a_decision_that_does_not_fit_is_refused(fresh):

@@ -33,7 +33,7 @@ from goldspan.errors import InputError
 from goldspan.money import from_micro
 from goldspan.spans import Span
 from goldspan.store import SqlLedger
-from goldspan.store.facts import record
+from goldspan.store.facts import record, set_gold
 from goldspan.store.journal import Entry
 from goldspan.store.queries import Asked, Slot, read_records
 from goldspan.web.desk import models as m
@@ -42,9 +42,9 @@ from goldspan.web.desk.downloads import Download, Downloads, Pseudonyms, Report,
 from goldspan.web.desk.models import FoundLabel, FoundSpan, FoundSpans, LabelChoice
 from goldspan.web.engine import Engine, Watcher, end
 from goldspan.web.errors import Refused
-from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST, People
+from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST, People, decided_labels
 from goldspan.web.settings import Keys, new_id
-from goldspan.web.work import FLAG, Tasks
+from goldspan.web.work import FLAG, Tasks, earned
 from goldspan.workers import choose_gold_questions
 from goldspan.workers.verdicts import UNCLEAR
 
@@ -54,8 +54,8 @@ from goldspan.workers.verdicts import UNCLEAR
 
 FEW, MANY = 200, 10_000
 """Items that are looked up at first, and most at once."""
-LIKELY = 8
-"""Most alternatives of an item that are named."""
+LIKELY = 16
+"""Most alternatives of an item that are named: the least certain."""
 
 
 class ItemSearch:
@@ -155,7 +155,9 @@ def found_at(result: Consensus, n: int) -> FoundLabel | FoundSpans:
     mine = np.flatnonzero(result.span_array.item == n).tolist()
     rows = result.spans.take(pa.array(mine, pa.int64())).to_pylist()
     item = result.crowd.item_ids[n].as_py()
-    others = [] if result.posterior is None else result.alternatives(item)[:LIKELY]
+    every = [] if result.posterior is None else result.alternatives(item)
+    unsure = sorted(every, key=lambda one: abs(one.confidence - 0.5))[:LIKELY]
+    others = sorted(unsure, key=lambda one: -one.confidence)
     return FoundSpans(
         confidence=confidence, tokens=tokens,
         spans=[_span(row["start"], row["end"], row["type"], row["confidence"]) for row in rows],
@@ -361,10 +363,7 @@ class Desk:
         return self.inputs.plan.model_dump(mode="json")
 
     def _forecast(self) -> dict[str, dict[str, Any] | None] | None:
-        """Return where the curve leads, as the last round saw it, with money as decimal text.
-
-        Where nobody is paid the cost is None, and `answers` is what it takes.
-        """
+        """Return where the curve leads, as the last round saw it; without costs in unpaid work."""
         stops = [one["facts"] for one in self.ledger.records("stop").values() if one["facts"]]
         if not stops:
             return None
@@ -433,7 +432,7 @@ class Desk:
                 worker=name,
                 answers=person.counting,
                 drafts=person.drafts,
-                earned=from_micro(person.earned) if plan.is_paid else None,
+                earned=earned(plan, name, person.earned),
                 control=m.Control(
                     answered=len(person.right),
                     right=sum(one.right for one in person.right),
@@ -590,7 +589,7 @@ class Desk:
 
     def gold_labels(self) -> dict[str, list[str]]:
         """Return the labels that the requester decided, by item: the last decision of each."""
-        return {row["item"]: row["labels"] for row in self.ledger.records(GOLD).values()}
+        return decided_labels(self.ledger.records(GOLD))
 
     def _flags(self) -> dict[str, list[m.Flag]]:
         found: dict[str, list[m.Flag]] = {}
@@ -629,12 +628,28 @@ class Desk:
         labels = self.tasks.labels(item, answer)
         now, who = self.clock(), {"by": by} if by else {}
         body = {"item": item, "labels": labels, **who}
-        self._keep(GOLD, key, body, now, once="item" if reviews else "")
-        if key:  # sent again, it may come after somebody else's decision, which stands
-            labels = self.gold_labels()[item]
-        self.ledger.set_gold({item: labels}, now)
+        self._keep(GOLD, key, body, now, once=reviews)
+        # Sent again, it may come after somebody else's decision, which stands.
+        last = self.gold_labels().get(item) if key else labels
+        self.ledger.set_gold({item: last or [None] * len(labels)}, now)
         self.engine.look_again()
-        return m.Gold(item=item, gold=self._labels(labels))
+        return m.Gold(item=item, gold=self._labels(last))
+
+    def retract(self, item: str, *, by: str = "", reviews: bool = False) -> m.Gold:
+        """Take the decision about an item back; who only reviews, their own alone."""
+
+        def act(entry: Entry) -> None:
+            rows = read_records(entry.connection, GOLD).values()
+            last = [row for row in rows if row["item"] == item][-1:]
+            if not last or not last[0]["labels"] or (reviews and last[0].get("by") != by):
+                raise Refused("unknown", f"You have no decision about {item!r}.", 404)
+            record(entry, GOLD, new_id(), {"item": item, "labels": None, "by": by})
+            none = {item: [None] * len(last[0]["labels"])}
+            set_gold(entry, none, self.ledger.tagset, control=False)
+
+        self.ledger.transact(self.clock(), act)
+        self.engine.look_again()
+        return m.Gold(item=item, gold=None)
 
     def judge(
         self, worker: str, verdict: str, why: str = "", *, by: str = "", key: str = ""
@@ -657,20 +672,15 @@ class Desk:
         return decided
 
     def _keep(
-        self, kind: str, key: str, body: Mapping[str, Any], now: int, *, once: str = ""
+        self, kind: str, key: str, body: Mapping[str, Any], now: int, *, once: bool = False
     ) -> None:
-        """Keep a decision, under the key of its request if it has one.
-
-        With `once`, the name of an entry of the decision, it is refused where an earlier one has
-        the same entry: of two people who decide at the same time, one is told.
-        """
+        """Keep a decision under its request's key, if any; with `once` of undecided items only."""
         name = key or new_id()
 
         def act(entry: Entry) -> None:
             if once:
                 earlier = read_records(entry.connection, kind)
-                same = (row[once] == body[once] for row in earlier.values())
-                if name not in earlier and any(same):
+                if name not in earlier and body["item"] in decided_labels(earlier):
                     raise Refused("conflict", DECIDED, 409)
             record(entry, kind, name, body)
 

@@ -32,7 +32,7 @@ from goldspan.errors import InputError
 from goldspan.store import export_partitions
 from goldspan.web.desk.models import Export
 from goldspan.web.errors import Refused
-from goldspan.web.people import GOLD
+from goldspan.web.people import GOLD, decided_labels
 from goldspan.web.settings import Keys, new_id
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class Downloads:
         """Write labels in a format of another tool: gold where the requester reviewed them."""
         result = self._result(shown)
         crowd = WallTimes(self._ledger).crowd(result.crowd).with_gold(result.codes)
-        reviewed = {row["item"] for row in self._ledger.records(GOLD).values()}
+        reviewed = decided_labels(self._ledger.records(GOLD))
         scores = zip(crowd.item_ids.to_pylist(), result.confidence.tolist(), strict=True)
         predicted = {item: score for item, score in scores if item not in reviewed}
         form = _format(path)

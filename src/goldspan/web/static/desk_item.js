@@ -1,10 +1,10 @@
 // One item: its labels, how certain they are, every answer, what was said of it.
 
-import { ask, attempt, find, listen, make, note, page, percent, put } from "./desk.js";
+import { ask, attempt, find, listen, make, page, percent, put } from "./desk.js";
 import { labelled, posterior, Review } from "./review.js";
 
 let shown = "";
-const review = new Review({ decided: () => { note("These labels are gold now.", "good"); attempt(load); }, attempt, quick: false });
+const review = new Review({ decided: () => attempt(load), attempt, quick: false });
 listen(() => attempt(load));
 
 async function load() {

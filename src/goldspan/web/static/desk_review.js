@@ -6,6 +6,7 @@ import { handBack } from "./panels.js";
 
 let queue = [];
 let at = null;
+let last = null; // that was decided
 let done = 0;
 let stale = true;
 const passed = new Set();
@@ -31,8 +32,7 @@ function show(one) {
   if (!one) return review.hide();
   put("card-title", `${percent(one.found.confidence)} certain, ${many(one.answers, "answer")}`);
   find("open").href = link(one.item);
-  review.open(one, one.found.label ?? one.found.spans);
-  return scrollTo(0, 0);
+  return review.open(one, one.mine ?? one.found.label ?? one.found.spans);
 }
 
 function drawQueue() {
@@ -43,9 +43,10 @@ function drawQueue() {
   }));
 }
 
-async function next(item) {
-  done += 1;
-  queue = queue.filter((one) => one.item !== item);
+async function next(item, gold, was) {
+  done += gold === null ? -1 : 1;
+  if (gold === null) queue.unshift({ ...last, mine: was }); // taken back
+  else [last, queue] = [at, queue.filter((one) => one.item !== item)];
   if (stale && !queue.length) return attempt(load);
   show(queue[0] ?? null);
   return review.widget.focus();

@@ -1,18 +1,19 @@
 // An item under review: its labels in the widget of the workers, what else they may be, the answers.
 
-import { ask, button, find, make, page, percent, post, say } from "./desk.js";
+import { ask, button, find, make, note, page, percent, post, say } from "./desk.js";
 import { bar } from "./desk_charts.js";
 import { ChoiceWidget } from "./choice.js";
 import { commandOf, ownsKey } from "./keys.js";
-import { handBack } from "./panels.js";
 import { SpanWidget } from "./spans.js";
 import * as marks from "./state.js";
 import { gaps, showMarked, textOf } from "./text.js";
 
 const single = page.kind === "single";
+const PARTS = 500; // of a text, each of which was on the screen or not
+const LEAST = 0.005; // probability from which on an alternative is shown
 
 export class Review {
-  /** `decided(item)` hears of a decision, `later()` of the wish to leave it; `quick`: what else
+  /** `decided(item, gold, was)` hears of a decision, with `gold` null where it was taken back, `later()` of the wish to leave it; `quick`: what else
    *  it may be is offered to be pressed. */
   constructor({ decided, later = () => {}, attempt, quick = true }) {
     Object.assign(this, { decided, later, attempt, quick, item: null });
@@ -20,20 +21,67 @@ export class Review {
       work: find("work"), dock: find("dock"), labels: page.labels, say, changed: () => this.mark(),
       send: () => this.send(), sendsAtOnce: () => false,
     });
-    this.widget.sendButton.textContent = "Make it gold";
-    handBack(find("either"), () => this.widget.focus());
+    find("dock").prepend(find("either")); // in sight however long the text is
     document.addEventListener("keydown", (event) => this.onKey(event));
+    find("work").addEventListener("focusin", () => this.follow());
+    for (const name of ["scroll", "resize"]) addEventListener(name, () => this.see(), { passive: true });
   }
 
   /** Show an item; `labels` are those that the widget begins with. */
   open(item, labels) {
     this.item = item;
+    this.seen = new Uint8Array(PARTS);
     find("task").hidden = false;
     find("dock").hidden = Boolean(item.control);
-    this.widget.open(item, single ? { label: labels } : { spans: labels ?? [], nothing: labels !== null && !labels?.length });
-    this.showAlternatives();
-    this.mark();
+    this.findAlternatives();
+    const unsure = new Set(this.places.flatMap(({ start, end }) => Array.from({ length: end - start }, (_, n) => start + n)));
+    const work = single ? { label: labels } : { spans: labels ?? [], nothing: labels !== null && !labels?.length };
+    this.widget.open(item, work, { hint: "Nothing is marked here.", unsure });
+    this.showPlace(this.places.reduce((least, one) => (one.confidence < least.confidence ? one : least), this.places[0]));
+    scrollTo(0, 0);
+    if (this.place?.end) this.goTo(this.place);
+    this.see();
     this.load();
+  }
+
+  // ---- reading: a decision is about all of the text ----
+
+  /** Where the text can be seen, as [top, bottom] of the window. */
+  get sight() {
+    const top = Math.max(0, find("note").getBoundingClientRect().bottom);
+    return [top, Math.max(find("dock").getBoundingClientRect().top, top + innerHeight / 4)];
+  }
+
+  /** Keep which parts of the text were on the screen. */
+  see() {
+    if (!this.item) return;
+    const [box, [top, foot]] = [this.widget.text.getBoundingClientRect(), this.sight];
+    const part = (y) => Math.round(((y - box.top) / box.height) * PARTS);
+    this.seen.fill(1, Math.max(0, part(top)), Math.max(0, part(foot)));
+    this.widget.nameSend(this.seen.includes(0) ? "Read on" : "Make it gold");
+  }
+
+  /** Scroll to what was not on the screen yet; gives whether there was anything. */
+  readOn() {
+    const [box, [top, foot]] = [this.widget.text.getBoundingClientRect(), this.sight];
+    const here = Math.max(0, Math.round(((foot - box.top) / box.height) * PARTS));
+    const below = this.seen.indexOf(0, here);
+    const part = below < 0 ? this.seen.indexOf(0) : below;
+    if (part < 0) return false;
+    scrollBy(0, box.top + (part / PARTS) * box.height - top - 40);
+    this.seen[part] = 1; // nothing is asked for twice, however small the window is
+    this.see();
+    say(this.seen.includes(0) ? "The text goes on" : "This was the rest of the text");
+    return true;
+  }
+
+  /** Go to an uncertain place, and show it. */
+  goTo(place) {
+    const { widget } = this;
+    widget.become(marks.move(widget.state, place.start));
+    this.showPlace(place);
+    const [{ top: y, bottom }, [top, foot]] = [widget.cells[place.start].getBoundingClientRect(), this.sight];
+    if (y < top || bottom > foot) scrollBy(0, y - top - (foot - top) / 3);
   }
 
   hide() {
@@ -43,17 +91,54 @@ export class Review {
 
   // ---- what else it may be ----
 
-  showAlternatives() {
-    const list = this.item.control || !this.quick ? [] : this.item.found?.alternatives ?? [];
-    this.chips = list.filter((one) => one.confidence >= 0.005).map((one) => {
+  /** Find the places that are uncertain: where alternatives overlap, else the least certain token. */
+  findAlternatives() {
+    const { found, control } = this.item;
+    const list = control || !this.quick ? [] : found?.alternatives ?? [];
+    this.chips = list.filter((one) => one.confidence >= LEAST).map((one) => {
       const shown = single ? one.label : `${this.words(one)}`;
       const chip = button([single ? "" : make("span", { class: "tag" }, one.type), make("span", { dir: "auto" }, shown), make("span", { class: "p" }, percent(one.confidence))],
         () => this.take(one), { class: `alt type-${this.number(one) % 10}`, "aria-pressed": "false" });
       return [one, chip];
     });
-    const box = find("either");
-    box.hidden = !this.chips.length;
-    box.replaceChildren(make("p", {}, single ? "How likely each label is" : "How likely each span is; press one to mark it, press it again to remove it"), make("div", { class: "alts" }, ...this.chips.map(([, chip]) => chip)));
+    this.places = [];
+    if (single) this.places.push({ chips: this.chips });
+    if (single || control || !this.quick || !found) return;
+    for (const [one, chip] of [...this.chips].sort(([a], [b]) => a.start - b.start)) {
+      const last = this.places.at(-1);
+      if (last && one.start < last.end) last.end = Math.max(last.end, one.end);
+      else this.places.push({ start: one.start, end: one.end, chips: [] });
+      this.places.at(-1).chips.push([one, chip]);
+    }
+    this.places = this.places.filter(({ chips }) => chips.some(([one]) => one.confidence <= 1 - LEAST));
+    const least = found.tokens.indexOf(Math.min(...found.tokens));
+    const isIn = ({ start, end }) => start <= least && least < end;
+    if (found.tokens[least] < 1 - LEAST && !this.places.some(isIn)) this.places.push({ start: least, end: least + 1, chips: [] });
+    for (const place of this.places) place.confidence = Math.min(...found.tokens.slice(place.start, place.end));
+    this.places.sort((a, b) => a.start - b.start);
+  }
+
+  /** Show what else an uncertain place may be. */
+  showPlace(place) {
+    this.place = place;
+    const [box, n, at] = [find("either"), this.places.length, this.places.indexOf(place)];
+    box.hidden = !place || (n === 1 && !place.chips.length);
+    if (box.hidden) return;
+    const step = (sign, name, way) => button(sign, ({ detail }) => {
+      this.goTo(this.places[(at + way + n) % n]);
+      if (!detail) box.querySelector(`[aria-label="${name}"]`).focus(); // who presses with keys stays
+    }, { class: "small", "aria-label": name });
+    const many = n > 1 ? [step("‹", "The uncertain place before", -1), make("span", {}, `Uncertain place ${at + 1} of ${n}`), step("›", "The next uncertain place", 1)] : [];
+    const lead = single ? "How likely each label is" : place.chips.length ? "How likely each span is: press to mark or remove it" : "No other span is likely here";
+    box.replaceChildren(make("p", {}, ...many, make("span", n > 1 ? { class: "lead-in" } : {}, lead)), make("div", { class: "alts" }, ...place.chips.map(([, chip]) => chip)));
+    this.mark();
+  }
+
+  /** Show the alternatives of the place that the cursor has come to. */
+  follow() {
+    const cursor = this.widget.state?.cursor;
+    const here = this.places?.find(({ start, end }) => start <= cursor && cursor < end);
+    if (here && here !== this.place) this.showPlace(here);
   }
 
   words(span) {
@@ -102,18 +187,29 @@ export class Review {
     const { widget } = this;
     if (!this.item || this.busy || this.item.control) return;
     if (!widget.isReady) { say(widget.missing); return; }
+    if (this.readOn()) return;
     this.busy = true;
     const id = this.item.item;
     const done = await this.attempt(() => post(`items/${encodeURIComponent(id)}/gold`, widget.answer));
     this.busy = false;
-    if (done) { say("Gold"); this.decided(id, done); }
+    if (!done) return;
+    this.undo = () => this.attempt(async () => {
+      await ask(`items/${encodeURIComponent(id)}/gold`, { method: "DELETE" });
+      this.undo = null;
+      note("");
+      this.decided(id, null, done.gold);
+    });
+    note("These labels are gold now.", "good");
+    find("note-text").append(" ", button("Undo", () => this.undo?.(), { class: "small" }));
+    this.decided(id, done.gold);
   }
 
   onKey(event) {
     if (event.defaultPrevented || !this.item || find("ask").open || ownsKey(event.target, event.key)) return;
     const command = commandOf(event, page.labels, true);
     if (!command) return;
-    if (command.name === "send") this.send();
+    if (command.name === "send") { if (!event.repeat) this.send(); }
+    else if (command.name === "undo" && this.undo && this.widget.undoButton.getAttribute("aria-disabled") === "true") this.undo();
     else if (command.name === "skip") this.later();
     else if (this.item.control || !this.widget.act(command.name, command.label)) return;
     event.preventDefault();

@@ -15,6 +15,7 @@ const STILL = 3; // pixels that a hand moves though it means to press
 const QUOTED = 120; // characters of what is held that are shown
 const EDGES = { "start-out": ["start", 1], "start-in": ["start", -1], "end-out": ["end", 1], "end-in": ["end", -1] };
 const NAMED = 3; // labels that a notice names
+const NOTHING = "You marked that there is nothing here.";
 
 export class SpanWidget {
   /** `say(text)` speaks to screen readers, `changed()` hears of every change, `send()` sends,
@@ -25,6 +26,7 @@ export class SpanWidget {
     this.pointer = matchMedia("(pointer: coarse)").matches ? "touch" : "mouse";
     this.drag = null;
     this.firstTap = null;
+    this.word = "Send";
     this.text = make("div", {
       class: "text", role: "listbox", "aria-multiselectable": "true", "aria-label": "Text", dir: "auto",
       "aria-describedby": "held-hint",
@@ -74,8 +76,10 @@ export class SpanWidget {
     return make("div", { class: "acts" }, this.undoButton, this.redoButton, this.clearButton, make("span", { class: "fill" }), this.nothingButton, this.sendButton);
   }
 
-  /** Show a task; `work` is what a draft has kept, and goes before what is suggested. */
-  open(task, work) {
+  /** Show a task; `work` is what a draft has kept, and goes before what is suggested; `hint` is
+   *  what is said where it has nothing, and `unsure` are the tokens to look at. */
+  open(task, work, { hint = NOTHING, unsure = new Set() } = {}) {
+    Object.assign(this, { unsure, nothingHint: hint });
     const suggested = work ? [] : this.known(task.suggestion?.spans ?? []);
     const left = work?.open ?? suggested.map(marks.nameOf);
     this.tokens = task.tokens;
@@ -87,6 +91,7 @@ export class SpanWidget {
     this.notice.hidden = true;
     this.build();
     this.draw();
+    for (const i of unsure) this.drawToken(i, null, marks.spanAt(this.state, 0));
     this.space();
   }
 
@@ -212,7 +217,7 @@ export class SpanWidget {
     const ends = span ? `${span.start === i ? " first" : ""}${span.end === i + 1 ? " last" : ""}` : "";
     const edges = chosen ? `${held.start === i ? " from" : ""}${held.end === i + 1 ? " to" : ""}` : "";
     const kind = span ? ` marked type-${this.number(span.type) % 10}${marks.isOpen(this.state, span) ? " suggested" : ""}` : "";
-    const look = `${kind}${span && span === active ? " active" : ""}`;
+    const look = `${kind}${span && span === active ? " active" : ""}${this.unsure.has(i) ? " unsure" : ""}`;
     this.paint(this.cells[i], "cells", i, `token${look}${ends}${chosen ? " selected" : ""}${edges}`, span);
     const within = `${span && span.start < i ? look : ""}${chosen && held.start < i ? " selected" : ""}`;
     this.paintSeam(i, `gap${within}`);
@@ -271,13 +276,18 @@ export class SpanWidget {
     this.clearButton.setAttribute("aria-disabled", String(!this.state.spans.length && !this.state.nothing));
     this.sendButton.setAttribute("aria-disabled", String(!this.isReady));
     const left = this.state.open.length;
-    if (left) this.sendButton.textContent = this.accept.hidden ? `Check ${left}` : "Accept";
-    else if (this.asked) this.sendButton.textContent = "Send";
-    this.asked = left > 0;
+    this.sendButton.textContent = !left ? this.word : this.accept.hidden ? `Check ${left}` : "Accept";
+  }
+
+  /** Say what the button sends, or what it waits for. */
+  nameSend(word) {
+    const same = this.word === word;
+    this.word = word;
+    if (this.state && !same) this.drawDock();
   }
 
   hintText() {
-    if (this.state.nothing) return "You marked that there is nothing here.";
+    if (this.state.nothing) return this.state.past.length ? NOTHING : this.nothingHint;
     const verb = this.pointer === "touch" ? "Tap the first and the last word" : "Drag over words, or double-click one";
     if (this.brush !== null) return `${verb}: they become ${this.labels[this.brush].name}.`;
     return HINT[this.pointer];
