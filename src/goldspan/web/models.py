@@ -104,14 +104,8 @@ class FlagBody(SkipBody):
     note: Note = ""
 
 
-class RecallBody(Request):
-    """The wish for a task that was answered."""
-
-    task: TaskId
-
-
-class ReleaseBody(Request):
-    """A task that is given back."""
+class TaskBody(Request):
+    """A task that is to be seen again, or that is given back."""
 
     task: TaskId
 

@@ -37,7 +37,7 @@ def given(worker: WorkerHere, context: ContextHere, _: m.NextBody) -> Response:
 
 
 @router.post("/recall", response_model=m.RecallAnswer, responses=m.refusals(404))
-def recall(worker: WorkerHere, context: ContextHere, body: m.RecallBody) -> Response:
+def recall(worker: WorkerHere, context: ContextHere, body: m.TaskBody) -> Response:
     """Return a task that was answered, with the answer."""
     work = context.service.work
     return _reply(m.RecallAnswer, work.recall(worker.person, body.task, worker.issued))
@@ -66,7 +66,7 @@ def flag(worker: WorkerHere, context: ContextHere, body: m.FlagBody) -> Response
 
 
 @router.post("/release", response_model=m.Done, responses=m.refusals(410))
-def release(worker: WorkerHere, context: ContextHere, body: m.ReleaseBody) -> Response:
+def release(worker: WorkerHere, context: ContextHere, body: m.TaskBody) -> Response:
     """Return a task back; it may come again."""
     return _reply(m.Done, context.service.work.release(worker.person, body.task))
 
