@@ -243,7 +243,7 @@ def test_who_logs_in_takes_no_thread_of_the_workers(server, monkeypatch):
 def test_a_login_is_refused_at_once_while_too_many_wait(server, monkeypatch):
     full = threading.BoundedSemaphore(1)
     full.acquire()
-    monkeypatch.setattr(passwords, "_PLACES", full)
+    monkeypatch.setattr(passwords.in_turn, "_places", full)
     answer = log_in(server.browser())
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "10")
 

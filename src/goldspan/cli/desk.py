@@ -62,7 +62,7 @@ def overview(place: Place, json: AsJson = False) -> None:
 
       goldspan desk overview campaign.toml
     """
-    with _open(place) as at:
+    with _open(place, look=True) as at:
         _show(at.overview(), overview_text, as_json=json)
 
 
@@ -377,7 +377,8 @@ def overview_text(now: dict[str, Any]) -> str:
         f"in the plan file, not in force until `goldspan serve` starts again: {line}"
         for line in now["plan"]["pending"]
     ]
-    audited = now["certificate"] or {"text": "nobody has checked how right they are", "goal": ""}
+    sure = "" if now["confidence"] is None else f"mean confidence {100 * now['confidence']:.1f} %; "
+    audited = now["certificate"] or {"text": f"{sure}nobody has checked them", "goal": ""}
     lines += [f"labels: {audited['text']}"]
     lines += [f"{audited['goal']}{audited.get('cost') or ''}"] if audited["goal"] else []
     lines += [_round(one) for one in now["rounds"][-1:]]
