@@ -123,7 +123,7 @@ class _Locator(caching.UserWideCacheLocator):
         super().__init__(function, file)  # type: ignore[no-untyped-call]
         self._stamp = _stamp(file, function.__globals__)
         name = f"{Path(file).parent.name}.{Path(file).stem}-{self._stamp[:16]}"
-        self._cache_path = str(_folder() / name)
+        self._cache_path = str(user_folder() / "kernels" / name)
 
     def ensure_cache_path(self) -> None:
         super().ensure_cache_path()  # type: ignore[no-untyped-call]
@@ -182,15 +182,16 @@ def _stamp(file: str, names: Mapping[str, Any]) -> str:
 
 
 @cache
-def _folder() -> Path:
+def user_folder() -> Path:
+    """Return the folder of this user's cache."""
     found = AppDirs("goldspan", appauthor=False)  # type: ignore[no-untyped-call]
-    return Path(found.user_cache_dir) / "kernels"
+    return Path(found.user_cache_dir)
 
 
 @cache
 def _tidy() -> None:
     """Remove what no process has asked for in a long time, once per process that compiles."""
     with suppress(OSError):
-        for old in _folder().iterdir():
+        for old in (user_folder() / "kernels").iterdir():
             if time.time() - old.stat().st_mtime > UNUSED:
                 shutil.rmtree(old, ignore_errors=True)

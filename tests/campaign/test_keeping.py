@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pickle
 from dataclasses import fields
-from hashlib import blake2b
 
 import numpy as np
 import pytest
@@ -14,7 +13,7 @@ from campaign.tiny import SPANS, campaign_of, write_files, write_spans
 from goldspan.aggregation.base import Aggregator
 from goldspan.campaign import keeping
 from goldspan.campaign.judging import Aggregating
-from goldspan.campaign.keeping import MOST, SIZE
+from goldspan.campaign.keeping import MOST, SIZE, KeptLabels
 
 METHODS = {
     True: ["auto", "bsc-seq+crf", "bsc-mace", "mace", "wmv-log", "crf-ma"],
@@ -89,11 +88,23 @@ def test_what_is_broken_or_strange_is_neither_used_nor_run(tmp_path, what):
     bad = {"cut": good[:-9], "changed": good[:-9] + b"x" + good[-8:], "empty": b""}.get(what)
     if bad is None:
         content = pickle.dumps(evil[what])
-        bad = blake2b(content, digest_size=SIZE).digest() + content
+        bad = keeping._sum(path.name.encode() + content, keeping._secret()) + content
     path.write_bytes(bad)
     assert labels_of(campaign).codes.tolist() == made.codes.tolist()
     assert not mark.exists()
     assert len(path.read_bytes()) == len(good)
+
+
+def test_labels_of_another_name_or_without_the_secret_of_the_user_are_not_read(tmp_path):
+    campaign = played(tmp_path, spans=True, method="mace")
+    labels_of(campaign)
+    (path,) = campaign.ledger.labels_folder.iterdir()
+    kept = KeptLabels(path.parent, campaign.ledger.crowd().with_gold(None))
+    assert kept.get(path.name) is not None
+    content = path.read_bytes()[SIZE:]
+    for name, key in (("0" * 32, keeping._secret()), (path.name, b"")):
+        (path.parent / name).write_bytes(keeping._sum(path.name.encode() + content, key) + content)
+        assert kept.get(name) is None
 
 
 def test_other_answers_gold_or_method_are_other_labels_and_few_files_stay(tmp_path):

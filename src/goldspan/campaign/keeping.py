@@ -1,25 +1,30 @@
 """Labels that took long are kept in files beside the store: nobody waits for the same ones twice.
 
 A file is named by the answers and by what decides the method, and holds all but the crowd, which
-is in the store. One that is broken, or of something else, is as if it were not there. It is read
-by a pickle reader that makes arrays and objects of the methods, and calls nothing else.
+is in the store. One that is broken, of something else, or written by another user or on another
+machine is as if it were not there: its checksum takes a secret of the user's cache folder. It is
+read by a pickle reader that makes arrays and objects of the methods, and calls nothing else.
 """
 
 from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
+from hmac import compare_digest
 from pathlib import Path
+from secrets import token_bytes
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from goldspan._kernel import user_folder
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file
@@ -30,8 +35,8 @@ LEAST = 1.0
 """Seconds of computing from which labels are kept."""
 MOST = 4
 """Files that are kept: labels with and without known answers, and those of a moment ago."""
-SIZE = 16
-"""Bytes of the checksum before the content."""
+SIZE, SECRET = 16, 32
+"""Bytes of the checksum before the content, and of the secret that it takes."""
 MODULES = ("goldspan.aggregation.", "goldspan.spans.", "goldspan.protocols")
 TABLES = {"agreement_table", "workers_of", "_workers"}
 """Functions that make a result's table of workers."""
@@ -58,8 +63,24 @@ def _plain(value: Any) -> Any:
     return sorted(value, key=repr) if isinstance(value, set | frozenset) else repr(value)
 
 
-def _sum(content: bytes) -> bytes:
-    return blake2b(content, digest_size=SIZE).digest()
+def _sum(content: bytes, key: bytes = b"") -> bytes:
+    return blake2b(content, digest_size=SIZE, key=key).digest()
+
+
+@cache
+def _secret() -> bytes:
+    """Return what this user's processes know; where nothing can be kept, this process alone."""
+    path, found = user_folder() / "labels.key", b""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError), open(path, "xb", opener=_private) as file:
+            file.write(token_bytes(SECRET))
+        found = path.read_bytes()
+    return found if len(found) == SECRET else token_bytes(SECRET)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 @dataclass(frozen=True)
@@ -74,7 +95,7 @@ class KeptLabels:
         """Return labels, None if there are none."""
         try:
             data = b"" if self.folder is None else (self.folder / key).read_bytes()
-            if data[:SIZE] == _sum(data[SIZE:]):
+            if compare_digest(data[:SIZE], _sum(key.encode() + data[SIZE:], _secret())):
                 found = _Reader(io.BytesIO(data[SIZE:]), self.crowd, self.runner).load()
                 return found if isinstance(found, Consensus) else None
         except Exception:  # noqa: BLE001, S110 - whatever is wrong with it, they are computed
@@ -91,7 +112,8 @@ class KeptLabels:
             _Writer(file, self.crowd, self.runner).dump(replace(result, tagger=None))
             self.folder.mkdir(mode=0o700, exist_ok=True)
             with new_file(self.folder / key) as new:
-                new.write_bytes(_sum(file.getvalue()) + file.getvalue())
+                content = file.getvalue()
+                new.write_bytes(_sum(key.encode() + content, _secret()) + content)
             for old in self._files()[:-MOST]:
                 old.unlink()
 

@@ -16,7 +16,7 @@ from goldspan.spans import Span
 from goldspan.store import SqlLedger
 from goldspan.store.facts import charge, record
 from goldspan.store.journal import Entry
-from goldspan.store.queries import read_fact
+from goldspan.store.queries import read_fact, read_records
 from goldspan.web.desk import models as m
 from goldspan.web.engine import Engine, Watcher
 from goldspan.web.errors import Refused
@@ -83,7 +83,9 @@ class Checking:
         def act(entry: Entry) -> None:
             there = read_fact(entry.connection, CHECK, key)
             if there is None:
-                price = 0 if found["labels"] is None else min(self.price, entry.balance.left)
+                price = min(self.price, entry.balance.left)
+                if found["labels"] is None or _is_paid(entry, found["item"], by):
+                    price = 0
                 if price:
                     charge(entry, f"check:{key}", price)
                 record(entry, CHECK, key, {**found, **facts, "cost": price})
@@ -98,3 +100,9 @@ class Checking:
         now = self.progress()
         facts = {"done": now.drawn - now.open, "total": now.drawn, "drafts": 0}
         return {**facts, "earned": None, "currency": ""}
+
+
+def _is_paid(entry: Entry, item: str, by: str) -> bool:
+    """Return whether somebody was paid for an item before: that is done once."""
+    checks = read_records(entry.connection, CHECK).values()
+    return any((one["item"], one["by"]) == (item, by) and one.get("cost") for one in checks)
