@@ -47,6 +47,23 @@ def test_a_decision_is_taken_back_as_if_it_had_not_been(fresh):
     fresh.ledger.verify()
 
 
+def test_taken_back_at_once_a_decision_leaves_no_gold(fresh, monkeypatch):
+    before, item = fresh.ledger.crowd(), fresh.desk.uncertain(1)[0].item
+    transact, later = fresh.ledger.transact, [fresh.desk.retract]
+
+    def and_take_back(*args):
+        done = transact(*args)
+        while later:
+            later.pop()(item)
+        return done
+
+    monkeypatch.setattr(fresh.ledger, "transact", and_take_back)
+    fresh.desk.adjudicate(item, "rain")
+    assert fresh.desk.gold_labels() == {}
+    gold = fresh.ledger.crowd().gold
+    assert gold is before.gold is None or np.array_equal(gold, before.gold)
+
+
 def test_a_decision_that_does_not_fit_is_refused(fresh):
     control, item = next(iter(fresh.inputs.control)), fresh.desk.uncertain(1)[0].item
     for name, label, status in (("nothing", "rain", 404), (control, "rain", 422), (item, "x", 422)):

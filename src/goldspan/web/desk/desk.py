@@ -626,12 +626,20 @@ class Desk:
             words = "The labels of a gold question are those of the plan's file."
             raise Refused("invalid", words, 422)
         labels = self.tasks.labels(item, answer)
-        now, who = self.clock(), {"by": by} if by else {}
-        body = {"item": item, "labels": labels, **who}
-        self._keep(GOLD, key, body, now, once=reviews)
-        # Sent again, it may come after somebody else's decision, which stands.
-        last = self.gold_labels().get(item) if key else labels
-        self.ledger.set_gold({item: last or [None] * len(labels)}, now)
+        body = {"item": item, "labels": labels, **({"by": by} if by else {})}
+
+        def act(entry: Entry) -> list[str] | None:
+            rows = read_records(entry.connection, GOLD)
+            if reviews and key not in rows and item in decided_labels(rows):
+                raise Refused("conflict", DECIDED, 409)
+            _keep(entry, GOLD, key, body)
+            # Sent again, it may come after somebody else's decision, which stands.
+            last = decided_labels({**rows, key: body}).get(item)
+            known: Sequence[str | None] = last or [None] * len(labels)
+            set_gold(entry, {item: known}, self.ledger.tagset, control=False)
+            return last
+
+        last = self.ledger.transact(self.clock(), act)
         self.engine.look_again()
         return m.Gold(item=item, gold=self._labels(last))
 
@@ -663,34 +671,14 @@ class Desk:
             raise Refused("invalid", "The plan has no gold questions to ask.", 422)
         now, questions = self.clock(), QUESTIONS if verdict == TEST else 0
         decided = m.Decided(worker=worker, verdict=verdict, why=why, questions=questions)
-        self._keep(DECISION, key, {**decided.to_dict(), **({"by": by} if by else {})}, now)
+        body = {**decided.to_dict(), **({"by": by} if by else {})}
+        self.ledger.transact(now, lambda entry: _keep(entry, DECISION, key, body))
         if key:  # as above
             rows = self.ledger.records(DECISION).values()
             verdict = [row["verdict"] for row in rows if row["worker"] == worker][-1]
         self.ledger.bar(worker, now, barred=verdict == DROP)
         self.engine.notify()
         return decided
-
-    def _keep(
-        self, kind: str, key: str, body: Mapping[str, Any], now: int, *, once: bool = False
-    ) -> None:
-        """Keep a decision under its request's key, if any; with `once` of undecided items only."""
-        name = key or new_id()
-
-        def act(entry: Entry) -> None:
-            if once:
-                earlier = read_records(entry.connection, kind)
-                if name not in earlier and body["item"] in decided_labels(earlier):
-                    raise Refused("conflict", DECIDED, 409)
-            record(entry, kind, name, body)
-
-        try:
-            self.ledger.transact(now, act)
-        except InputError:
-            if not key:
-                raise
-            words = "Something else was decided under this Idempotency-Key before."
-            raise Refused("conflict", words, 409) from None
 
     @by_labels
     def draw_audit(self, n: int = USUAL) -> m.AuditNow:
@@ -745,7 +733,18 @@ class Desk:
 
 
 # --------------------------------------------------------------------------------------------------
-# Parts of the views
+# Parts of the views and decisions
+
+
+def _keep(entry: Entry, kind: str, key: str, body: Mapping[str, Any]) -> None:
+    """Keep a decision under its request's key, if any."""
+    try:
+        record(entry, kind, key or new_id(), body)
+    except InputError:
+        if not key:
+            raise
+        words = "Something else was decided under this Idempotency-Key before."
+        raise Refused("conflict", words, 409) from None
 
 
 def standing(*, barred: bool, decided: str, opinion: str) -> str:
