@@ -184,6 +184,11 @@ def test_a_reviewer_takes_back_their_own_decisions_alone(served, rita):
     told = [sara.delete(f"items/{one}/gold") for one in (item, "nothing", control)]
     assert [refused(one) for one in told] == [refused(told[0])] * 3
     assert told[0].status_code == 404
+    # The requester's own decision is taken back, and hers holds again.
+    desk, hers = served.service.desk, served.service.desk.item(item).gold
+    desk.adjudicate(item, "sun" if hers == "rain" else "rain")
+    assert rita.delete(f"items/{item}/gold").status_code == 404
+    assert desk.retract(item).gold == desk.item(item).gold == hers
     assert rita.delete(f"items/{item}/gold").json() == {"item": item, "gold": None}
     assert sara.post(f"items/{item}/gold", json=DECISION).status_code == 200
 

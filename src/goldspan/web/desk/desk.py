@@ -644,20 +644,30 @@ class Desk:
         return m.Gold(item=item, gold=self._labels(last))
 
     def retract(self, item: str, *, by: str = "", reviews: bool = False) -> m.Gold:
-        """Take the decision about an item back; who only reviews, their own alone."""
+        """Take the last decision about an item back: the one before it, if any, holds again.
 
-        def act(entry: Entry) -> None:
-            rows = read_records(entry.connection, GOLD).values()
-            last = [row for row in rows if row["item"] == item][-1:]
-            if not last or not last[0]["labels"] or (reviews and last[0].get("by") != by):
+        Who only reviews takes back their own alone.
+        """
+
+        def act(entry: Entry) -> Any:
+            made: list[dict[str, Any]] = []  # Decisions that were not taken back
+            for row in read_records(entry.connection, GOLD).values():
+                if row["item"] == item and row["labels"] is None:
+                    made = []
+                elif row["item"] == item:
+                    made = made[:-1] if "undone_by" in row else [*made, row]
+            if not made or (reviews and made[-1].get("by") != by):
                 raise Refused("unknown", f"You have no decision about {item!r}.", 404)
-            record(entry, GOLD, new_id(), {"item": item, "labels": None, "by": by})
-            none = {item: [None] * len(last[0]["labels"])}
-            set_gold(entry, none, self.ledger.tagset, control=False)
+            none = {"item": item, "labels": None, "by": by}
+            body = {**made[-2], "undone_by": by} if len(made) > 1 else none
+            record(entry, GOLD, new_id(), body)
+            known = {item: body["labels"] or [None] * len(made[-1]["labels"])}
+            set_gold(entry, known, self.ledger.tagset, control=False)
+            return body["labels"]
 
-        self.ledger.transact(self.clock(), act)
+        last = self.ledger.transact(self.clock(), act)
         self.engine.look_again()
-        return m.Gold(item=item, gold=None)
+        return m.Gold(item=item, gold=self._labels(last))
 
     def judge(
         self, worker: str, verdict: str, why: str = "", *, by: str = "", key: str = ""
