@@ -49,7 +49,7 @@ SHARED = {
     "__version__",
 }
 BUDGET = {
-    "": 2_260, "aggregation": 14_285, "annotators": 3_035, "auditing": 1_115, "campaign": 7_800,
+    "": 2_260, "aggregation": 14_285, "annotators": 3_035, "auditing": 1_115, "campaign": 7_820,
     "chains": 1_490, "cli": 8_010, "crowd": 15_695, "report": 3_020, "runners": 890,
     "selection": 3_835, "simulation": 1_660, "spans": 2_515, "store": 6_530, "tagger": 5_330,
     "web": 10_640, "workers": 7_250,
