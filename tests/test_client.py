@@ -292,6 +292,21 @@ def test_whoever_answers_does_not_bring_the_token_into_a_message():
     assert secret.lower() not in str(told.value).lower()
 
 
+@pytest.mark.parametrize("fault", ["status", "encoding"])
+def test_a_faulty_answer_does_not_bring_the_token_into_a_message(fault):
+    secret = "gst_1_Abcdefghijkl"
+    packed = httpx2.Response(
+        200, headers={"Content-Encoding": secret}, stream=httpx2.ByteStream(b"")
+    )
+    line = httpx2.RemoteProtocolError(f"illegal status line: bytearray(b'a {secret}')")
+    server = Server({"status": line, "encoding": packed}[fault])
+    with pytest.raises(UnreachableError) as told:
+        Client(
+            "http://127.0.0.1:1", secret, tries=1, transport=httpx2.MockTransport(server)
+        ).links()
+    assert secret not in str(told.value)
+
+
 def test_an_answer_that_cannot_be_unpacked_is_told():
     broken = {"Content-Encoding": "gzip"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import io
 import tracemalloc
 from urllib.parse import quote
 
@@ -61,6 +62,7 @@ BIG = gzip.compress(bytes(50_000_000), 1)
         (bytes(1_000_001), "identity", "larger than 1,000,000"),
         (gzip.compress(b"whole")[:-9], "gzip", "ends in its middle"),
         (b"none", "gzip", "cannot be unpacked"),
+        (gzip.compress(b"whole", mtime=0) + b"more", "gzip", "goes on after its end"),
     ],
 )
 def test_a_reply_takes_no_more_memory_than_it_may(content, packed, words):
@@ -79,3 +81,12 @@ def test_a_packed_reply_is_read_and_a_slow_one_given_up():
         assert (answer.content, answer.json(), answer.status_code) == (b"{}", {}, 200)
         with pytest.raises(httpx2.ReadTimeout):
             ask(client, "GET", "http://a", 2, -1)
+
+
+def test_a_download_that_does_not_end_is_given_up(monkeypatch):
+    monkeypatch.setattr("goldspan.http.LONGEST_DOWNLOAD", -1.0)
+    headers = {"Content-Disposition": "attachment"}
+    answer = httpx2.Response(200, headers=headers, stream=httpx2.ByteStream(b"a"))
+    transport = httpx2.MockTransport(lambda _: answer)
+    with httpx2.Client(transport=transport) as client, pytest.raises(httpx2.ReadTimeout):
+        ask(client, "GET", "http://a", 2, 9, io.BytesIO())

@@ -356,9 +356,8 @@ class Client:
             if again:
                 return None
             words = "; nothing is known of what became of the change" if method != "GET" else ""
-            raise UnreachableError(
-                f"{self.url} cannot be reached: {type(error).__name__}: {error}{words}"
-            ) from None
+            why = f"{type(error).__name__}: {without_secret(str(error), self._token)}"
+            raise UnreachableError(f"{self.url} cannot be reached: {why}{words}") from None
         except httpx2.DecodingError as error:
             raise UnreachableError(f"the answer of {self.url} cannot be read: {error}") from None
 

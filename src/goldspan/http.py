@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 import zlib
 from base64 import b64encode
@@ -16,6 +15,8 @@ if TYPE_CHECKING:
 
 MOST_OF_FILE = 8 << 30
 """Bytes of a file."""
+LONGEST_DOWNLOAD = 3600.0
+"""Seconds."""
 HIDDEN = "its words are not shown, as they quote the key"
 MOST_WORDS = 10_000
 """Characters of what a server says that are looked at."""
@@ -29,8 +30,8 @@ def ask(
 ) -> httpx2.Response:  # fmt: skip
     """Send a request and read the reply: `most` bytes, and `seconds` in all.
 
-    A download that succeeds goes into `file`, if there is one, without these bounds. A reply that
-    is larger or packed otherwise than asked raises `httpx2.DecodingError`, one that takes longer
+    A download that succeeds goes into `file`, if there is one, in wider bounds. A reply that is
+    larger or packed otherwise than asked raises `httpx2.DecodingError`, one that takes longer
     `httpx2.ReadTimeout`.
     """
     import httpx2
@@ -41,7 +42,7 @@ def ask(
         if file and answer.is_success and is_download(answer):
             file.seek(0)
             file.truncate()
-            file.writelines(_read(answer, MOST_OF_FILE, math.inf))
+            file.writelines(_read(answer, MOST_OF_FILE, until - seconds + LONGEST_DOWNLOAD))
         else:
             content = b"".join(_read(answer, most, until))
         kept = {k: v for k, v in answer.headers.items() if k not in _OF_THE_WAY}
@@ -63,13 +64,15 @@ def _read(answer: httpx2.Response, most: int, until: float) -> Iterator[bytes]:
 
     packed, left = answer.headers.get("Content-Encoding", "identity"), most
     if packed not in {"gzip", "identity"}:
-        raise httpx2.DecodingError(f"the reply is packed by {packed:.40}, which was not asked for")
+        raise httpx2.DecodingError("the reply is packed in a way that was not asked for")
     unpack = zlib.decompressobj(31) if packed == "gzip" else None
     for raw in answer.stream:  # type: ignore[union-attr]  # the bytes as they come
         try:
             part = unpack.decompress(raw, left + 1) if unpack else raw
         except zlib.error as error:
             raise httpx2.DecodingError(f"the reply cannot be unpacked: {error}") from None
+        if unpack and unpack.unused_data:
+            raise httpx2.DecodingError("the reply goes on after its end")
         left -= len(part)
         if left < 0:
             raise httpx2.DecodingError(f"the reply is larger than {most:,} bytes")

@@ -727,6 +727,11 @@ def test_a_key_that_comes_back_altered_is_in_no_message(server, monkeypatch):
     )
     reply = {"model": echo, "system_fingerprint": echo, "choices": []}
     assert "VERY" not in told(lambda _: httpx2.Response(200, json=reply))
+    packed = {"headers": {"content-encoding": echo}, "stream": httpx2.ByteStream(b"")}
+    assert "a way that was not asked for" in (
+        shown := told(lambda _: httpx2.Response(200, **packed))
+    )
+    assert "VERY" not in shown
 
 
 def test_own_pauses_stay_bounded_and_are_not_the_endpoints_wish(monkeypatch):
