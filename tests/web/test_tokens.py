@@ -153,7 +153,7 @@ def test_a_token_for_links_takes_nobodys_place_and_learns_no_ids(tmp_path):
         served = Served(service=service)
         served.auth.links.make(["eve"], 1)
         links, both = program_of(served, "links"), program_of(served, "links", "people")
-        for name in ("ann.k", service.ledger.pseudonyms()["ann.k"], "dora", "eve"):
+        for name in ("ann.k", service.ledger.pseudonyms()["ann.k"], "dora", "eve", "eve "):
             answer = links.post("links", json={"workers": ["new", name]})
             assert (answer.status_code, "'people'" in answer.text) == (422, True), name
             assert both.post("links", json={"workers": [name]}).status_code == 200

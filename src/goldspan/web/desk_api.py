@@ -307,7 +307,7 @@ def make_links(caller: ManagesLinks, context: ContextHere, body: m.LinksBody) ->
     """
     links, desk = context.auth.links, context.service.desk
     taken = () if caller.may(PEOPLE) else desk.names_taken() | {one.worker for one in links.all()}
-    made = links.make(body.workers, body.days, taken)
+    made = links.make([name.strip() for name in body.workers], body.days, taken)
     address = context.settings.address
     return [m.NewLink(**vars(link), url=address(f"/w/{token}")) for link, token in made]
 
