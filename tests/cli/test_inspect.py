@@ -59,6 +59,11 @@ def test_a_pool_is_recognised_with_the_next_command(name, run, tmp_path):
     assert f"next: {facts['next']}" in run(name)
 
 
+def test_words_of_a_file_do_not_command_the_terminal(run, tmp_path):
+    (tmp_path / "p.txt").write_bytes("a \x1b[31mred \x9b2J\n".encode())
+    assert r"first item: 1: a \x1b[31mred \x9b2J" in run("p.txt")
+
+
 def test_columns_that_are_named_go_into_the_next_command(run, tmp_path):
     (tmp_path / "p.csv").write_text("nr,satz,text\n1,eins,x\n")
     out = run("p.csv", "--text-column", "satz", "--id-column", "nr")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -57,12 +58,14 @@ def print_result(
         emit_json(facts)
         return
     for line in lines:
-        say(line, to_stderr=to_stderr)
+        # Words of files may hold control characters, which a terminal would obey.
+        shown = re.sub(r"[\0-\x08\x0b-\x1f\x7f-\x9f]", lambda one: f"\\x{ord(one[0]):02x}", line)
+        say(shown, to_stderr=to_stderr)
 
 
 def warn(text: str) -> None:
     """Print a line on standard error."""
-    say(text, to_stderr=True)
+    print_result(None, [text], as_json=False, to_stderr=True)
 
 
 def as_read(report: ImportReport) -> list[str]:
