@@ -10,7 +10,7 @@ NOW = {
     "title": "Names", "state": "waiting", "why": "", "error": "", "advice": "", "flags": 0,
     "warnings": [],
     "rounds": [], "plan": {"budget": {}, "stop": {}, "changes": [], "pending": []},
-    "certificate": None,
+    "certificate": None, "confidence": 0.9,
     "learning": {"forecast": None}, "items": {"pool": 159, "picked": 40, "answered": 8},
     "answers": {"counting": 30, "control": 14, "drafts": 0, "workers": 3},
     "money": {"currency": "EUR", "cap": "5.00", "reserved": "0.10", "spent": "0.60",
@@ -112,3 +112,8 @@ def test_a_span_is_shown_as_it_stands_in_the_text():
         "ann: COMPANY[Dyson] PRODUCT[V15]",
     ]
     assert view.item_text({**one, **more, "page": 1, "pages": 2}).endswith("\nmore: --page 2")
+
+
+def test_the_labels_confidence_is_told_until_somebody_has_checked_them():
+    assert "labels: mean confidence 90.0 %; nobody has checked them" in overview_text(NOW)
+    assert "labels: nobody has checked them" in overview_text({**NOW, "confidence": None})
