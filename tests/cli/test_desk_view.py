@@ -115,5 +115,5 @@ def test_a_span_is_shown_as_it_stands_in_the_text():
 
 
 def test_the_labels_confidence_is_told_until_somebody_has_checked_them():
-    assert "labels: mean confidence 90.0 %; nobody has checked them" in overview_text(NOW)
-    assert "labels: nobody has checked them" in overview_text({**NOW, "confidence": None})
+    assert "labels: mean confidence 90.0 %; nobody has checked them" in view.overview_text(NOW)
+    assert "labels: nobody has checked them" in view.overview_text({**NOW, "confidence": None})
