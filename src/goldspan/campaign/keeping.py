@@ -123,8 +123,10 @@ class KeptLabels:
         return last.seconds if last else 0.0
 
     def _files(self) -> list[Path]:
-        there = self.folder.iterdir() if self.folder and self.folder.is_dir() else ()
-        return sorted(there, key=lambda one: one.stat().st_mtime_ns)
+        with suppress(OSError):  # another process may remove one
+            there = self.folder.iterdir() if self.folder and self.folder.is_dir() else ()
+            return sorted(there, key=lambda one: one.lstat().st_mtime_ns)
+        return []
 
 
 class _Writer(pickle.Pickler):
