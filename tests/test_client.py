@@ -231,7 +231,16 @@ def test_a_refusal_that_stays_is_not_asked_again(status):
 
 
 @pytest.mark.parametrize(
-    "body", [b"<html>", b"[]", b'{"items": []}', b"null", b'{"campaign": 1}', b"\xff"]
+    "body",
+    [
+        b"<html>",
+        b"[]",
+        b'{"items": []}',
+        b"null",
+        b'{"campaign": 1}',
+        b"\xff",
+        pytest.param(b"[" * 200_000, id="deep"),
+    ],
 )
 def test_who_is_not_goldspan_is_told_so(body):
     for ask in (Client.overview, lambda one: list(one.items())):
@@ -254,7 +263,14 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize(
-    "body", [b"<html>Please log in</html>", b"{}", b'{"paused": "yes"}', b"[]"]
+    "body",
+    [
+        b"<html>Please log in</html>",
+        b"{}",
+        b'{"paused": "yes"}',
+        b"[]",
+        pytest.param(b"[" * 200_000, id="deep"),
+    ],
 )
 def test_a_change_that_the_server_does_not_confirm_is_an_error(change, body):
     with pytest.raises(RefusedError, match="does not say that it did it") as told:

@@ -75,6 +75,7 @@ UNDONE = frozenset({429})
 LARGEST = 64_000_000
 """Bytes of a reply that is no file."""
 _DEVICE = re.compile(r"(con|prn|aux|nul|com.|lpt.)(\..*)?", re.IGNORECASE)
+_NO_WORDS = (ValueError, LookupError, TypeError, RecursionError)  # of strange or deep JSON
 _FILE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,98}[A-Za-z0-9])?")
 """What Windows takes for devices; what else a file of a campaign can be called."""
 
@@ -322,7 +323,7 @@ class Client:
             found = answer.json()
             if {name: found[name] for name in done} == done:
                 return
-        except (ValueError, LookupError, TypeError):
+        except _NO_WORDS:
             pass
         raise self._strange(answer, "it does not say that it did it")
 
@@ -403,7 +404,7 @@ def _refusal(answer: Any, token: str) -> RefusedError:
         said = answer.json()["error"]
         code, words = (without_secret(str(said[name]), token) for name in ("code", "message"))
         return RefusedError(answer.status_code, code, words)
-    except (ValueError, LookupError, TypeError):
+    except _NO_WORDS:
         words = "The server answered something else than goldspan does: is the address right?"
         return RefusedError(answer.status_code, "form", words)
 
@@ -469,7 +470,7 @@ def read_webhook(
         found = json.loads(body)
         told = str(found["type"]), str(found["campaign"]), int(found["time"])
         return Webhook(name, *told, dict(found["data"]))
-    except (ValueError, LookupError, TypeError) as error:
+    except _NO_WORDS as error:
         raise InputError(f"the message is not one of goldspan's: {error}") from None
 
 

@@ -36,7 +36,8 @@ def ask(
     """
     import httpx2
 
-    until, headers = time.monotonic() + seconds, {**more.pop("headers", {}), **_PACKED}
+    until = time.monotonic() + seconds
+    headers = {**more.pop("headers", {}), "Accept-Encoding": "gzip"}
     with client.stream(method, url, headers=headers, **more) as answer:
         content = b""
         if file and answer.is_success and is_download(answer):
@@ -49,7 +50,6 @@ def ask(
         return httpx2.Response(answer.status_code, headers=kept, content=content)
 
 
-_PACKED = {"Accept-Encoding": "gzip"}
 _OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}
 
 

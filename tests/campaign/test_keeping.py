@@ -107,6 +107,14 @@ def test_labels_of_another_name_or_without_the_secret_of_the_user_are_not_read(t
         assert kept.get(name) is None
 
 
+def test_a_secret_that_was_cut_short_is_made_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(keeping, "user_folder", lambda: tmp_path)
+    fresh = keeping._secret.__wrapped__
+    (tmp_path / "labels.key").write_bytes(b"cut")
+    assert len(fresh()) == keeping.SECRET
+    assert fresh() == fresh() == (tmp_path / "labels.key").read_bytes()
+
+
 def test_other_answers_gold_or_method_are_other_labels_and_few_files_stay(tmp_path):
     campaign = played(tmp_path, spans=False, method="ds")
     ledger, before = campaign.ledger, campaign.inputs.plan.aggregate

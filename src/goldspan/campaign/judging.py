@@ -137,10 +137,8 @@ class Aggregating:
         bare, runner = crowd.with_gold(None), self.runner or Serial()
         by = aggregator.name, aggregator.get_params(), choice, None if known is None else known.gold
         key = digest(__version__, *by, bare)
-        kept, n_forgotten = (
-            KeptLabels(self.ledger.labels_folder, bare, runner),
-            self.ledger.n_forgotten,
-        )
+        kept = KeptLabels(self.ledger.labels_folder, bare, runner)
+        n_forgotten = self.ledger.n_forgotten
         found = kept.get(key)
         if found is None:
             if choice is None:

@@ -76,6 +76,8 @@ def _secret() -> bytes:
         with suppress(FileExistsError), open(path, "xb", opener=_private) as file:
             file.write(token_bytes(SECRET))
         found = path.read_bytes()
+        if len(found) != SECRET:  # it was cut short: the next process makes another
+            path.unlink()
     return found if len(found) == SECRET else token_bytes(SECRET)
 
 
