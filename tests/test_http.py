@@ -5,7 +5,11 @@ from __future__ import annotations
 import base64
 import gzip
 import io
+import socket
+import time
 import tracemalloc
+from contextlib import suppress
+from threading import Thread
 from urllib.parse import quote
 
 import httpx2
@@ -29,6 +33,14 @@ ALTERED = {
     "in Base64 for URLs": base64.urlsafe_b64encode(f"me:{SECRET}".encode()).decode(),
     "in hexadecimal": SECRET.encode().hex(":"),
     "backwards": SECRET[::-1],
+    "in Base32": base64.b32encode(f"me:{SECRET}".encode()).decode(),
+    "in Base85": base64.b85encode(f"me:{SECRET}".encode()).decode(),
+    "in Ascii85": base64.a85encode(SECRET.encode(), adobe=True).decode(),
+    "in full-width letters": "".join(chr(ord(mark) + 0xFEE0) for mark in SECRET),
+    "with accents": "\u0301".join(SECRET),
+    "in a URL of full-width letters": quote("".join(chr(ord(mark) + 0xFEE0) for mark in SECRET)),
+    "escaped as in JSON": "".join(f"\\u{ord(mark):04x}" for mark in SECRET),
+    "escaped as in Python": "".join(f"\\x{ord(mark):02x}" for mark in SECRET),
 }
 
 
@@ -90,3 +102,44 @@ def test_a_download_that_does_not_end_is_given_up(monkeypatch):
     transport = httpx2.MockTransport(lambda _: answer)
     with httpx2.Client(transport=transport) as client, pytest.raises(httpx2.ReadTimeout):
         ask(client, "GET", "http://a", 2, 9, io.BytesIO())
+
+
+OK = b"HTTP/1.1 200 OK\r\n"
+SLOW = {
+    "a header": (OK + b"X-Long: ", b"a"),
+    "headers": (OK, b"X-Many: a\r\n"),
+    "hints before the reply": (b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+    "parts": (OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n"),
+    "the size of a part": (OK + b"Transfer-Encoding: chunked\r\n\r\n1;", b"a"),
+    "what follows the last part": (OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X: a\r\n"),
+    "a reply whose end is that of the connection": (OK + b"\r\n", b"a"),
+}
+
+
+def drip(server, first, more):
+    """Answer a request in pieces that follow each other soon, until the client has enough."""
+    connection, _ = server.accept()
+    end = time.monotonic() + 30  # of a client that waits as long as bytes come
+    with connection, suppress(OSError):
+        connection.recv(10_000)
+        connection.sendall(first)
+        while time.monotonic() < end:
+            connection.sendall(more)
+            time.sleep(0.01)
+
+
+@pytest.mark.parametrize("slow", SLOW)
+def test_a_reply_that_comes_in_drops_is_given_up_whatever_part_of_it_is_slow(slow):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = Thread(target=drip, args=(server, *SLOW[slow]), daemon=True)
+        thread.start()
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        with (
+            httpx2.Client(timeout=60, trust_env=False) as client,  # a minute for each byte
+            pytest.raises(httpx2.ReadTimeout, match="no whole reply in time"),
+        ):
+            ask(client, "GET", url, 1_000_000, 0.3)
+        thread.join(60)
+    assert not thread.is_alive()
+    with httpx2.Client() as client, pytest.raises(httpx2.ConnectError):  # nothing was sent
+        ask(client, "GET", url, 9, -1)

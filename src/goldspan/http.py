@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import time
 import zlib
-from base64 import b64encode
-from collections.abc import Iterator
+from base64 import a85encode, b16encode, b32encode, b64encode, b85encode
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from html import unescape
+from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, BinaryIO
+from unicodedata import normalize
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
@@ -36,21 +40,57 @@ def ask(
     """
     import httpx2
 
-    until = time.monotonic() + seconds
-    headers = {**more.pop("headers", {}), "Accept-Encoding": "gzip"}
-    with client.stream(method, url, headers=headers, **more) as answer:
-        content = b""
-        if file and answer.is_success and is_download(answer):
-            file.seek(0)
-            file.truncate()
-            file.writelines(_read(answer, MOST_OF_FILE, until - seconds + LONGEST_DOWNLOAD))
-        else:
-            content = b"".join(_read(answer, most, until))
-        kept = {k: v for k, v in answer.headers.items() if k not in _OF_THE_WAY}
-        return httpx2.Response(answer.status_code, headers=kept, content=content)
+    # One connection for each request: of one that is used again nobody tells which it is.
+    headers = {**more.pop("headers", {}), "Accept-Encoding": "gzip", "Connection": "close"}
+    deadline = _Deadline(seconds)
+    more |= {"headers": headers, "extensions": {"trace": deadline.trace}}
+    try:
+        with client.stream(method, url, **more) as answer:
+            content = b""
+            if file and answer.is_success and is_download(answer):
+                deadline.until += LONGEST_DOWNLOAD - seconds
+                file.seek(0)
+                file.truncate()
+                file.writelines(_read(answer, MOST_OF_FILE))
+            else:
+                content = b"".join(_read(answer, most))
+    except (httpx2.ReadError, httpx2.RemoteProtocolError, httpx2.DecodingError):
+        deadline.check()  # whether it was cut
+        raise
+    finally:
+        deadline.ended.set()
+    deadline.check()  # what was cut may look whole
+    kept = {k: v for k, v in answer.headers.items() if k not in _OF_THE_WAY}
+    return httpx2.Response(answer.status_code, headers=kept, content=content)
 
 
 _OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}
+
+
+class _Deadline:
+    """Cuts the connections of a request that takes too long, whatever part of it is slow."""
+
+    def __init__(self, seconds: float) -> None:
+        self.until, self.ended = time.monotonic() + seconds, Event()
+        self._sockets: list[socket.socket] = []
+        Thread(target=self._watch, daemon=True).start()
+
+    def trace(self, event: str, info: Mapping[str, Any]) -> None:
+        """Keep a connection; httpx2 tells every step of a request."""
+        if event.endswith(("connect_tcp.complete", "start_tls.complete")):
+            self._sockets.append(info["return_value"].get_extra_info("socket"))
+
+    def _watch(self) -> None:
+        while not self.ended.wait(max(0.1, self.until - time.monotonic())):
+            for one in self._sockets if time.monotonic() >= self.until else ():
+                with suppress(OSError):  # it is closed; SSL's own would change what is read now
+                    socket.socket.shutdown(one, socket.SHUT_RDWR)
+
+    def check(self) -> None:
+        import httpx2
+
+        if time.monotonic() >= self.until:
+            raise httpx2.ReadTimeout("no whole reply in time") from None
 
 
 def is_download(answer: httpx2.Response) -> bool:
@@ -58,7 +98,7 @@ def is_download(answer: httpx2.Response) -> bool:
     return "attachment" in answer.headers.get("Content-Disposition", "")
 
 
-def _read(answer: httpx2.Response, most: int, until: float) -> Iterator[bytes]:
+def _read(answer: httpx2.Response, most: int) -> Iterator[bytes]:
     """Yield the parts of a reply, unpacked within the bounds."""
     import httpx2
 
@@ -76,8 +116,6 @@ def _read(answer: httpx2.Response, most: int, until: float) -> Iterator[bytes]:
         left -= len(part)
         if left < 0:
             raise httpx2.DecodingError(f"the reply is larger than {most:,} bytes")
-        if time.monotonic() > until:
-            raise httpx2.ReadTimeout("no whole reply in time")
         yield part
     if unpack and not unpack.eof:
         raise httpx2.DecodingError("the reply ends in its middle")
@@ -95,13 +133,18 @@ def without_secret(text: str, secret: str | None) -> str:
     if not secret:
         return text
     text, raw = text.replace(secret, "***"), secret.encode()
-    packed = [b64encode(bytes(n) + raw)[n + 1 :].decode() for n in range(3)]
-    words = list(map(_plain, (secret, secret[::-1], raw.hex(), *packed)))
+    codes = (b16encode, b32encode, b64encode, b85encode, a85encode)
+    packed = [code(bytes(n) + raw)[n:].decode() for code in codes for n in range(5)]
+    words = list(map(_plain, (secret, secret[::-1], *packed)))
     if len(words[0]) < LEAST:
         return text
     parts = {one[n : n + LEAST] for one in words for n in range(len(one) - LEAST + 1)}
-    said = _plain(unescape(unquote(unquote(text))))
-    return HIDDEN if any(part in said for part in parts) else text
+    said = [text]
+    for _ in range(3):  # encoded in several ways
+        text_now = unquote(said[-1].replace("\\u00", "%").replace("\\x", "%"))
+        said.append(normalize("NFKD", unescape(text_now)))
+    shown = " ".join(map(_plain, said))
+    return HIDDEN if any(part in shown for part in parts) else text
 
 
 def _plain(text: str) -> str:
