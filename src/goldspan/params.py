@@ -133,33 +133,13 @@ MOST = 1e12
 """The largest penalty, pseudo-count or weight: what is larger would leave the range of float64."""
 
 
-def check_whole(name: str, value: Any, least: int, most: float = FINITE) -> None:
-    """Reject what is not a whole number from `least` to `most`; True and False are not.
+def require(name: str, value: Any, rule: Number) -> None:
+    """Raise `InputError` for a value that a rule does not allow.
 
-    Raises:
-        InputError: It is not.
-
-    >>> check_whole("max_iter", 2.5, 1)
+    >>> require("max_iter", 2.5, Whole(1))
     Traceback (most recent call last):
     goldspan.errors.InputError: max_iter must be a whole number of at least 1, not 2.5
     """
-    require(name, value, Whole(least, most))
-
-
-def check_number(
-    name: str, value: Any, least: float, most: float = FINITE, *, is_open: bool = False
-) -> None:
-    """Reject what is not a finite number from `least` (or above it) to `most`.
-
-    Raises:
-        InputError: It is not.
-    """
-    rule = Number(most=most, above=least) if is_open else Number(least, most)
-    require(name, value, rule)
-
-
-def require(name: str, value: Any, rule: Number) -> None:
-    """Raise `InputError` for a value that a rule does not allow."""
     if not rule.allows(value):
         raise InputError(f"must be {rule}, not {value!r}", parameter=name)
 
@@ -332,14 +312,7 @@ def result(*, init: Literal[False] = False) -> Any:
     return field(init=init)
 
 
-def fixed(default: Any, *, init: Literal[False] = False) -> Any:
-    """Declare an attribute with a value before `fit` that is not a parameter."""
-    return field(default=default, init=init)
-
-
-@dataclass_transform(
-    kw_only_default=True, eq_default=False, field_specifiers=(field, result, fixed)
-)
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field, result))
 class Estimator:
     """Base of what has parameters: every subclass is a dataclass whose fields are its parameters.
 

@@ -161,11 +161,6 @@ class Price(NamedTuple):
 class Serial:
     """A `Runner` that does one shard after the other."""
 
-    @property
-    def here(self) -> Runner:
-        """The runner for work on what this process holds: itself."""
-        return self
-
     def map(
         self, fn: Callable[[Shard, Params], Statistics], shards: Sequence[Shard], params: Params
     ) -> list[Statistics]:
@@ -223,20 +218,11 @@ def merge_in_order(
 
 Listener = Callable[[bool], None]
 """Is told True when the compilation of a kernel begins, and False when it ends."""
-_listeners: list[Listener] = []
-
-
-def listen(listener: Listener) -> None:
-    """Tell a listener of every kernel that is compiled, not of those that are in the cache."""
-    _listeners.append(listener)
-
-
-def forget(listener: Listener) -> None:
-    """Tell a listener no more."""
-    _listeners.remove(listener)
+listeners: list[Listener] = []
+"""Are told of every kernel that is compiled, not of those that are in the cache."""
 
 
 def tell(*, begins: bool) -> None:
     """Tell all listeners."""
-    for listener in _listeners:
+    for listener in listeners:
         listener(begins)

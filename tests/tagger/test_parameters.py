@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.params import check_number, check_whole
+from goldspan.params import Number, Whole, require
 from goldspan.tagger import CRF, HMM
 from tagger.corpora import random_items
 
@@ -17,7 +17,7 @@ BOTH = pytest.mark.parametrize("tagger", [CRF(max_iter=5), HMM()], ids=["crf", "
 
 @pytest.mark.parametrize("value", [1, 3, np.int32(2)])
 def test_whole_numbers_in_range_pass(value):
-    check_whole("steps", value, 1, 3)
+    require("steps", value, Whole(1, 3))
 
 
 @pytest.mark.parametrize("value", [0, 4, 2.0, "2", True, np.True_, None, np.nan])
@@ -25,12 +25,12 @@ def test_other_values_are_no_whole_numbers(value):
     with pytest.raises(
         InputError, match=r"^steps must be a whole number of at least 1 and at most"
     ):
-        check_whole("steps", value, 1, 3)
+        require("steps", value, Whole(1, 3))
 
 
 @pytest.mark.parametrize("value", [0.5, 1, np.float32(1.5), np.int64(2), 2.0])
 def test_numbers_in_range_pass(value):
-    check_number("temper", value, 0.5, 2)
+    require("temper", value, Number(0.5, 2))
 
 
 @pytest.mark.parametrize("value", [0.4, 2.1, "1", True, None, np.nan, np.inf, 1j])
@@ -38,16 +38,16 @@ def test_other_values_are_no_numbers(value):
     with pytest.raises(
         InputError, match=r"^temper must be a number of at least 0\.5 and at most 2"
     ):
-        check_number("temper", value, 0.5, 2)
+        require("temper", value, Number(0.5, 2))
 
 
 def test_an_open_range_leaves_out_its_end_and_no_range_holds_infinity():
-    check_number("temper", 1e-9, 0, is_open=True)
+    require("temper", 1e-9, Number(above=0))
     with pytest.raises(InputError, match=r"^temper must be a number above 0, not 0\.0$"):
-        check_number("temper", 0.0, 0, is_open=True)
+        require("temper", 0.0, Number(above=0))
     for value in (np.inf, 10**400):
         with pytest.raises(InputError, match=r"^tol must be a number of at least 0, not"):
-            check_number("tol", value, 0)
+            require("tol", value, Number(0))
 
 
 FAULTY = {

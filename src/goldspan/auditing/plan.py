@@ -33,7 +33,7 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.io import write_unlabelled
 from goldspan.crowd.measures import labels_of
 from goldspan.errors import InputError
-from goldspan.params import check_whole
+from goldspan.params import Whole, require
 from goldspan.spans import Codec, Tagged, find_spans
 
 ALIKE = 0.5
@@ -250,8 +250,8 @@ def draw_audit(
     >>> len(plan.items), plan.items == goldspan.draw_audit(labels, n=20).items[:10]
     (10, True)
     """
-    check_whole("n", n, LEAST)
-    check_whole("random_state", random_state, 0)
+    require("n", n, Whole(LEAST))
+    require("random_state", random_state, Whole(0))
     found = Labelled.of(labels, **reading)
     crowd = found.crowd
     weights = found.weights

@@ -328,8 +328,8 @@ def compiling_shown() -> Iterator[None]:
             with suppress(OSError):  # a reader who is gone must not stop the work
                 print(COMPILING, file=sys.stderr, flush=True)
 
-    protocols.listen(hear)
+    protocols.listeners.append(hear)
     try:
         yield
     finally:
-        protocols.forget(hear)
+        protocols.listeners.remove(hear)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from goldspan._arrays import STEP, hash64
 from goldspan.errors import InputError
 from goldspan.money import MICRO, to_micro
-from goldspan.params import Estimator, check_whole
+from goldspan.params import Estimator, Whole, require
 from goldspan.protocols import Runner, Serial
 from goldspan.selection.features import Features, Incidence
 from goldspan.selection.greedy import Spending
@@ -79,7 +79,7 @@ class Cost:
     answers: int = 1
 
     def __post_init__(self) -> None:
-        check_whole("answers", self.answers, 1, 10**6)
+        require("answers", self.answers, Whole(1, 10**6))
         if not to_micro(self.fixed, "fixed", MOST) + to_micro(self.per_token, "per_token", MOST):
             raise InputError("an item must cost something: give fixed, per_token or both")
 
@@ -144,7 +144,7 @@ class Limits:
         """Work out what may be spent."""
         given = None if budget is None else Budget.parse(budget)
         if n is not None:
-            check_whole("n", n, 0)
+            require("n", n, Whole(0))
         cost, unit = _costs(pool, costs, given)
         most = pool.n_items if n is None else min(n, pool.n_items)
         spend, limit, spent_in = None, np.inf, "items"

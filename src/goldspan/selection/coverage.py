@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from goldspan._kernel import kernel
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.params import Number, OneOf, Whole, check_number, check_whole
+from goldspan.params import Number, OneOf, Whole, require
 from goldspan.protocols import Runner
 from goldspan.selection.base import (
     SMOOTHING,
@@ -348,8 +348,8 @@ class StreamingCoverage:
         self, features: Features, *, budget: Any, costs: Any = None, w: int = 1,
         weights: Floats | None = None, epsilon: float = 0.1,
     ) -> None:  # fmt: skip
-        check_whole("w", w, 1, 2**30)
-        check_number("epsilon", epsilon, 0.001, 1)
+        require("w", w, Whole(1, 2**30))
+        require("epsilon", epsilon, Number(0.001, 1))
         self.features, self.budget, self.costs = features, Budget.parse(budget), costs
         self.w, self.epsilon = w, epsilon
         self.weights = np.ones(features.n_values) if weights is None else np.array(weights, float)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation.workermodels import Prior, get_worker_model
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.params import Number, OneOf, Whole, check_number
+from goldspan.params import Number, OneOf, Whole, require
 from goldspan.simulation.base import (
     Assignment,
     Codes,
@@ -91,7 +91,7 @@ class ModelWorker(SimulatedWorker):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_number(f"{self.name}: diagonal", self.diagonal, self.off)
+        require(f"{self.name}: diagonal", self.diagonal, Number(self.off))
 
     def prepare(self, context: SimulationContext) -> None:
         """Reject a table of another shape, or one that is no distribution."""

@@ -21,7 +21,7 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.crowd.formats.parquet import MAX_PARTITIONS, write
 from goldspan.errors import InputError
-from goldspan.params import check_whole
+from goldspan.params import Whole, require
 from goldspan.protocols import Event
 from goldspan.store.crowd import ANSWER, ITEM, Items, Labels, answers_of, crowd_of
 from goldspan.store.engine import StoreError, connect_unchanged, is_sqlite, to_url
@@ -334,7 +334,7 @@ def export_partitions(
     Raises:
         InputError: Nothing is answered, `n` makes no sense, or the folder exists or cannot be made.
     """
-    check_whole("partitions", n, 1, MAX_PARTITIONS)
+    require("partitions", n, Whole(1, MAX_PARTITIONS))
     ledger.check_facts()
     written: list[int] = []
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.errors import InputError, NotFittedError
-from goldspan.params import Estimator, Whole, fixed, result
+from goldspan.params import Estimator, Whole, result
 from goldspan.protocols import Progress, Runner
 from goldspan.spans import Codec, Tagged, tokenize
 from goldspan.spans.scoring import score_codes
@@ -71,9 +72,9 @@ class Tagger(Estimator, ABC):
     """
 
     codec_: Codec = result()
-    documents_: bool = fixed(default=False)
-    tokens_: str = fixed("fine")
-    n_repaired_: int = fixed(0)
+    documents_: bool = field(default=False, init=False)
+    tokens_: str = field(default="fine", init=False)
+    n_repaired_: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         """Leave the checks to `fit`, as scikit-learn does."""

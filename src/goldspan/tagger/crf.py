@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from goldspan._arrays import longest_first
 from goldspan.chains.decoding import first_without_path
 from goldspan.errors import InputError
-from goldspan.params import MOST, Number, Rounds, Whole, check_number
+from goldspan.params import MOST, Number, Rounds, Whole, require
 from goldspan.protocols import Progress, Runner, Serial
 from goldspan.tagger.base import FeatureTagger, carry, potentials_of, score_tags, transform
 from goldspan.tagger.decoding import best_path
@@ -466,7 +466,7 @@ def train(
     bias: bool = True,
 ) -> tuple[Weights, Minimum]:
     """Find the weights of largest penalised likelihood."""
-    check_number("c2", c2, 0, MOST)
+    require("c2", c2, Number(0, MOST))
     check_paths(features, targets, masks)
     merged = Merged.of(features, len(targets.counts.state))
     n_labels = targets.counts.n_labels

@@ -19,7 +19,7 @@ from goldspan.chains import posterior as chain
 from goldspan.chains.decoding import best_paths, n_best_paths
 from goldspan.chains.lattice import Chain, Spans
 from goldspan.errors import InputError
-from goldspan.params import check_whole
+from goldspan.params import Whole, require
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
 from goldspan.tagger.targets import Known, allowed_tags, read_known
@@ -119,7 +119,7 @@ def constrain(
 def n_best(potentials: Potentials, codec: Codec, n: int) -> list[list[tuple[list[str], float]]]:
     """Return the n best tag sequences of every item with their probabilities, the best first."""
     # Items with fewer than n possible sequences have shorter lists
-    check_whole("n", n, 1)
+    require("n", n, Whole(1))
     p = potentials
     every = []
     for item, (a, b) in enumerate(pairwise((p.offsets - p.offsets[0]).tolist())):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import hash64, keys_of, rows_of
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.params import check_whole
+from goldspan.params import Whole, require
 from goldspan.tagger.kernels import (
     Floats,
     Weights,
@@ -582,8 +582,8 @@ def _sparse(offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> Features:
 
 def check_numbering(min_count: int, hash_bits: int) -> None:
     """Check how features are to be numbered."""
-    check_whole("hash_bits", hash_bits, 0, MAX_HASH_BITS)
-    check_whole("min_count", min_count, 1)
+    require("hash_bits", hash_bits, Whole(0, MAX_HASH_BITS))
+    require("min_count", min_count, Whole(1))
 
 
 def _hashes(column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:

@@ -23,7 +23,7 @@ from goldspan.crowd.atomic import write_text
 from goldspan.crowd.grid import csv_text
 from goldspan.crowd.io import write_unlabelled
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.params import check_whole
+from goldspan.params import Whole, require
 from goldspan.spans import find_spans
 from goldspan.spans.notebook import counted
 
@@ -272,8 +272,8 @@ def choose_gold_questions(
     >>> sorted(choose_gold_questions(crowd, 4, hard=0).stratum)
     ['no', 'no', 'yes', 'yes']
     """
-    check_whole("n", n, 1)
-    check_whole("random_state", random_state, 0)
+    require("n", n, Whole(1))
+    require("random_state", random_state, Whole(0))
     if not 0 <= hard <= 1:
         raise InputError(f"hard must be a share in 0 … 1, not {hard}")
     seen = crowd if result is None else result.crowd

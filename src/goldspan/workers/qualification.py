@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from goldspan.errors import InputError
 from goldspan.money import to_micro
-from goldspan.params import check_whole
+from goldspan.params import Whole, require
 from goldspan.workers.beta import read_pair
 
 # --------------------------------------------------------------------------------------------------
@@ -283,7 +283,7 @@ class QualificationPlan:
 
     def cost(self, price: Any, candidates: int = 1) -> int:
         """Return what the test costs, in millionths: n × price × candidates."""
-        check_whole("candidates", candidates, 0)
+        require("candidates", candidates, Whole(0))
         return self.n * to_micro(price, "the price of a question") * candidates
 
     def after_passing(self, prior: tuple[float, float] = (1.0, 1.0)) -> Passed:
@@ -377,7 +377,7 @@ def plan_qualification(
     (45, 33, 55)
     """
     check_rates(w_bad, w_good, alpha, beta)
-    check_whole("most", most, 1)
+    require("most", most, Whole(1))
     if not 1 <= longest <= 10:
         raise InputError(f"longest must lie in 1 … 10, not {longest}")
     n, mark, p_bad, p_good = _shortest(w_bad, w_good, alpha, beta, int(most))

@@ -21,7 +21,7 @@ from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.labels import recode
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import MICRO
-from goldspan.params import check_whole
+from goldspan.params import Whole, require
 from goldspan.spans import Tagged
 from goldspan.spans.scoring import score_codes
 from goldspan.workers.beta import Reliability
@@ -399,12 +399,12 @@ def next_answers(
     8
     """
     stop = Confident(confidence) if rule is None else get_rule(rule)
-    check_whole("max_answers", max_answers, 1)
-    check_whole("min_answers", min_answers, 1)
+    require("max_answers", max_answers, Whole(1))
+    require("min_answers", min_answers, Whole(1))
     if min_answers > max_answers:
         raise InputError(f"min_answers is {min_answers}, more than max_answers, {max_answers}")
     if n is not None:
-        check_whole("n", n, 0)
+        require("n", n, Whole(0))
     joined = _aligned(crowd, consensus)
     habits = learn_habits(consensus)
     pool = make_pool(
@@ -642,8 +642,8 @@ def replay(
     (2.0, 0.4)
     """
     stop = get_rule(rule)
-    check_whole("max_answers", max_answers, 1)
-    check_whole("min_answers", min_answers, 1)
+    require("max_answers", max_answers, Whole(1))
+    require("min_answers", min_answers, Whole(1))
     for what, name, known in (("order", order, ORDERS), ("choice", choose, CHOICES)):
         if name not in known:
             raise UnknownNameError(what, name, known)

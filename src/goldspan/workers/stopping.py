@@ -18,7 +18,7 @@ from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import label_counts
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.params import check_whole, read_call
+from goldspan.params import Whole, read_call, require
 from goldspan.plugins import load
 from goldspan.workers.beta import Reliability, expected_confusions
 from goldspan.workers.selection import read_prices
@@ -295,8 +295,8 @@ class ClearMajority(Rule):
     reason: ClassVar[str] = "clear majority"
 
     def __post_init__(self) -> None:
-        check_whole("ahead", self.ahead, 1)
-        check_whole("least", self.least, 1)
+        require("ahead", self.ahead, Whole(1))
+        require("least", self.least, Whole(1))
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
         """Return which items have a clear majority."""
@@ -343,8 +343,8 @@ class StableAverage(Rule):
     def __post_init__(self) -> None:
         if not (_is_number(self.tolerance) and 0 <= self.tolerance < np.inf):
             raise InputError(f"tolerance must be a number of at least 0, not {self.tolerance!r}")
-        check_whole("least", self.least, 1)
-        check_whole("last", self.last, 1)
+        require("least", self.least, Whole(1))
+        require("last", self.last, Whole(1))
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
         """Return which items have a stable average; of a family one answer counts."""
@@ -372,7 +372,7 @@ class Fixed(Rule):
     reason: ClassVar[str] = "answers enough"
 
     def __post_init__(self) -> None:
-        check_whole("k", self.k, 1)
+        require("k", self.k, Whole(1))
 
     def finished(self, crowd: Crowd, result: Consensus | None = None) -> NDArray[np.bool_]:
         """Return which items have that many answers; a family counts as fewer."""
@@ -468,7 +468,7 @@ def make_pool(
     ids = _ids(crowd, workers)
     place = {name: i for i, name in enumerate(ids)}
     if per_worker_limit is not None:
-        check_whole("per_worker_limit", per_worker_limit, 1)
+        require("per_worker_limit", per_worker_limit, Whole(1))
     tables = np.repeat(habits.mean[None], len(ids), axis=0)
     learned = [place.get(name, -1) for name in known.worker_ids.to_pylist()]
     for source, target in enumerate(learned):

@@ -51,7 +51,7 @@ from goldspan.aggregation.dawid_skene import in_tags_of
 from goldspan.aggregation.votes import TokenVote
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
-from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole, check_number
+from goldspan.params import MOST, Number, OneOf, Rounds, Seed, Whole, require
 from goldspan.protocols import Runner, Serial
 from goldspan.spans import Codec
 from goldspan.tagger.base import FeatureTagger, transform
@@ -487,7 +487,7 @@ def _check_alpha(alpha: Any) -> None:
         )
     given = alpha if isinstance(alpha, Mapping) else {"": alpha}
     for worker, value in given.items():
-        check_number(f"alpha of worker {worker}" if worker else "alpha", value, 1, MOST)
+        require(f"alpha of worker {worker}" if worker else "alpha", value, Number(1, MOST))
 
 
 def _workers(result: Consensus) -> pa.Table:

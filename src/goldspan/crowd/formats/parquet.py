@@ -32,7 +32,7 @@ from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import ImportReport, Source
 from goldspan.errors import Fault, FormatError, InputError
-from goldspan.params import check_whole
+from goldspan.params import Whole, require
 from goldspan.spans import Codec
 
 VERSION = 1
@@ -334,7 +334,7 @@ def partitions_of(path: str | Path) -> list[Path]:
 
 def write_partitions(crowd: Crowd, path: str | Path, n: int) -> int:
     """Write a crowd as partitions of about equal work, items in their order."""
-    check_whole("partitions", n, 1, MAX_PARTITIONS)
+    require("partitions", n, Whole(1, MAX_PARTITIONS))
     work = np.diff(crowd.offsets) + np.bincount(
         crowd.answers.item, np.diff(crowd.answers.offset), crowd.n_items
     )
