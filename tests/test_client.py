@@ -81,6 +81,13 @@ def test_what_is_decided_is_decided(served, client):
         client.decide(item, spans=gold)
         client.decide(item, spans=[])
         assert client.item(item).gold == []
+        client.undo(item)  # of three, each of its own
+        client.undo(item)
+        assert client.item(item).gold == gold
+    client.undo(item)
+    assert client.item(item).gold is None
+    with pytest.raises(RefusedError, match="no decision"):
+        client.undo(item)
     client.judge("cat.k", "drop", "guesses")
     assert {one.worker: one.barred for one in client.workers()}["cat.k"]
     client.judge("cat.k", "keep")
@@ -201,6 +208,10 @@ def test_what_may_have_been_done_and_cannot_be_repeated_is_not_sent_again(fault)
     with pytest.raises((UnreachableError, RefusedError)):
         server.client().make_links(["ann"])
     assert len(server.asked) == 1
+    server = Server(fault)
+    with pytest.raises((UnreachableError, RefusedError)):
+        server.client().undo("d1")
+    assert len(server.asked) == 1
     server = Server(refused(429, Retry_After="2"), OK)
     assert server.client().make_links(["ann"]) == ()
     assert server.waits == [2.0]
@@ -254,6 +265,7 @@ def test_who_is_not_goldspan_is_told_so(body):
 CHANGES = {
     "decide": lambda one: one.decide("d1", label="rain"),
     "judge": lambda one: one.judge("ann", "keep"),
+    "undo": lambda one: one.undo("d1"),
     "pause": Client.pause,
     "resume": Client.resume,
     "stop": Client.stop,

@@ -69,9 +69,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds before the second try, which double with each one, and most of them; also of what the
 server asks for: who is told to wait longer gets the refusal."""
 PASSING = frozenset({408, 429, 500, 502, 503, 504})
-"""Statuses after which the same request may succeed."""
-UNDONE = frozenset({429})
-"""Of these, the ones that say that nothing was done."""
+"""Statuses after which the same request may succeed; 429 alone says that nothing was done."""
 LARGEST = 64_000_000
 """Bytes of a reply that is no file."""
 _DEVICE = re.compile(r"(con|prn|aux|nul|com.|lpt.)(\..*)?", re.IGNORECASE)
@@ -271,6 +269,11 @@ class Client:
             body = {"spans": list(map(_span, spans))}
         self._decide(f"items/{quote(item, safe='')}/gold", body, item=item)
 
+    def undo(self, item: str) -> None:
+        """Take the last decision about an item back; the one before it holds (scope "review")."""
+        path = f"items/{quote(item, safe='')}/gold"
+        self._check(self._send("DELETE", path, again=False), item=item)  # twice: two of them
+
     def judge(self, worker: str, verdict: Literal["keep", "drop", "test"], why: str = "") -> None:
         """Keep an annotator, drop them, or ask them more gold questions (scope "people")."""
         body = {"verdict": verdict, "why": why}
@@ -338,7 +341,7 @@ class Client:
             answer = self._once(method, path, again=again and not is_last, **more)
             if answer is not None and answer.is_success:
                 return answer
-            passes = answer is None or answer.status_code in (PASSING if again else UNDONE)
+            passes = answer is None or answer.status_code in (PASSING if again else {429})
             pause = FIRST_PAUSE * 2.0**attempt * (0.5 + random.random() / 2)  # noqa: S311
             told = _retry_after(answer)
             if is_last or not passes or (told is not None and told > LONGEST_PAUSE):

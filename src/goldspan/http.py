@@ -60,11 +60,9 @@ def ask(
     finally:
         deadline.ended.set()
     deadline.check()  # what was cut may look whole
-    kept = {k: v for k, v in answer.headers.items() if k not in _OF_THE_WAY}
+    of_the_way = {"content-encoding", "content-length", "transfer-encoding"}
+    kept = {k: v for k, v in answer.headers.items() if k not in of_the_way}
     return httpx2.Response(answer.status_code, headers=kept, content=content)
-
-
-_OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}
 
 
 class _Deadline:
