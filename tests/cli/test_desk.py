@@ -77,6 +77,13 @@ def test_no_campaign_is_made_by_a_mistyped_place(store, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_of_texts_is_told_as_such(tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("It rains in Rome.\n")
+    found = CliRunner().invoke(app, ["desk", "overview", str(texts), "--out", str(tmp_path)])
+    assert f"{texts} is not a plan. To label its texts, write one" in str(found.exception)
+
+
 def test_labels_that_went_from_a_campaign_are_refused_with_what_a_command_can_do(store, tmp_path):
     words = (store / "campaign.toml").read_text()
     for name in ("pool.jsonl", "truth.csv", "gold.conll"):
@@ -102,6 +109,10 @@ def test_an_item_is_shown_with_its_answers_and_decided(run):
     say = ["--label", found["label"]] if "label" in found else ["--span", "0:1:LOC"]
     assert "is gold" in run("gold", one["item"], *say)
     assert "gold: " in run("item", one["item"])
+    assert run("gold", one["item"], "--undo") == f"{one['item']} is not gold any more\n"
+    assert "gold: " not in run("item", one["item"])
+    run("gold", one["item"], "--undo", code=1)
+    run("gold", one["item"], *say)
 
 
 def test_a_worker_is_judged(run):
@@ -135,6 +146,8 @@ def test_a_dash_writes_the_file_to_standard_output(run, tmp_path, monkeypatch):
     run("export", "record.json", "-o", "-", "--json", code=2)
 
 
-@pytest.mark.parametrize("words", [[], ["--label", "x", "--nothing"], ["--span", "0:PER"]])
-def test_gold_is_one_of_three(run, words):
+@pytest.mark.parametrize(
+    "words", [[], ["--label", "x", "--nothing"], ["--label", "x", "--undo"], ["--span", "0:PER"]]
+)
+def test_gold_is_one_of_four(run, words):
     run("gold", "d1", *words, code=2)

@@ -217,6 +217,7 @@ def gold(
                                     "Repeatable.",
                                     metavar="START:END:TYPE"),
     nothing: bool = flag("The item has no span.", "--nothing"),
+    undo: bool = flag("Take the last decision back; the one before it holds again.", "--undo"),
     json: AsJson = False,
 ) -> None:  # fmt: skip
     """Decide what an item's labels are: from now on they are gold.
@@ -227,12 +228,12 @@ def gold(
 
       goldspan desk gold campaign.toml t4 --label rain
     """
-    given = [label is not None, bool(span), nothing]
+    given = [label is not None, bool(span), nothing, undo]
     if sum(given) != 1:
-        raise typer.BadParameter("give one of --label, --span and --nothing")
+        raise typer.BadParameter("give one of --label, --span, --nothing and --undo")
     answer = label if label is not None else [_span(text) for text in span or []]
     with _open(place) as at:
-        _show(at.adjudicate(name, answer), gold_text, as_json=json)
+        _show(at.retract(name) if undo else at.adjudicate(name, answer), gold_text, as_json=json)
 
 
 @desk.command(short_help="Write a file that can be downloaded.")
@@ -302,8 +303,10 @@ def export(
 def _open(place: Place, *, look: bool = False) -> Iterator[Desk]:
     """Open the desk over the store of a campaign; with `look`, aggregate the labels."""
     check_part("server")
+    from goldspan.campaign import read_plan
     from goldspan.web import load_keys, open_service
 
+    read_plan(place.plan)  # another file is told as what it is
     place.check_served()
     with told_of_damage(place.address):
         service = open_service(
@@ -425,7 +428,7 @@ def agreement_text(found: dict[str, Any]) -> str:
         return TOO_FEW
     names = ("alpha", "observed", "cohen_kappa", "pairwise_span_f1")
     known = {name: found["measures"][name] for name in names}
-    rows = [[name, f"{value:.3f}"] for name, value in known.items() if _is_number(value)]
+    rows = [[k, f"{v:.3f}"] for k, v in known.items() if v is not None and math.isfinite(v)]
     if not rows:
         return TOO_FEW
     return table([["measure", "value"], *rows], (1,))
@@ -493,6 +496,8 @@ def decision_text(body: dict[str, Any]) -> str:
 
 def gold_text(body: dict[str, Any]) -> str:
     """Return what was decided about an item."""
+    if body["gold"] is None:
+        return f"{body['item']} is not gold any more"
     shown = body["gold"] if isinstance(body["gold"], str) else counted(len(body["gold"]), "span")
     return f"{body['item']} is gold: {shown}"
 
@@ -529,10 +534,6 @@ def _time(hours: float) -> str:
     if hours >= 48:
         return f"{hours / 24:.1f} days"
     return f"{hours:.1f} h" if hours >= 1 else f"{round(60 * hours)} min"
-
-
-def _is_number(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)
 
 
 def _round(one: dict[str, Any]) -> str:
