@@ -151,7 +151,7 @@ def test_a_token_for_links_takes_nobodys_place_and_learns_no_ids(tmp_path):
     crowd = {"source": "web", "annotators": ["dora", "ann.k", "bob.k"]}
     with closing(worked(tmp_path, crowd=crowd)) as service:
         served = Served(service=service)
-        served.auth.links.make(["eve"], 1)
+        ((eve, _),) = served.auth.links.make(["eve"], 1)
         links, both = program_of(served, "links"), program_of(served, "links", "people")
         for name in ("ann.k", service.ledger.pseudonyms()["ann.k"], "dora", "eve", "eve "):
             answer = links.post("links", json={"workers": ["new", name]})
@@ -159,9 +159,12 @@ def test_a_token_for_links_takes_nobodys_place_and_learns_no_ids(tmp_path):
             assert both.post("links", json={"workers": [name]}).status_code == 200
         (new,) = links.post("links", json={"workers": ["new"]}).json()
         assert links.post("links", json={"workers": ["new"]}).status_code == 422
+        for gone, name in ((eve.id, "eve"), (new["id"], "new")):
+            assert links.delete(f"links/{gone}").status_code == 200
+            assert links.post("links", json={"workers": [name]}).status_code == 422
+            assert both.post("links", json={"workers": [name]}).status_code == 200
         assert {one["worker"] for one in links.get("links").json()} == {""}
         assert "eve" in {one["worker"] for one in both.get("links").json()}
-        assert links.delete(f"links/{new['id']}").status_code == 200
 
 
 def members(name, content):

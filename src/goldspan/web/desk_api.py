@@ -306,6 +306,7 @@ def make_links(caller: ManagesLinks, context: ContextHere, body: m.LinksBody) ->
     Whoever has a link is that worker: without the scope "people" it is made for new names alone.
     """
     links, desk = context.auth.links, context.service.desk
+    # Also of links that were revoked, or it could revoke somebody's and come in their place.
     taken = () if caller.may(PEOPLE) else desk.names_taken() | {one.worker for one in links.all()}
     made = links.make([name.strip() for name in body.workers], body.days, taken)
     address = context.settings.address
