@@ -165,11 +165,15 @@ def test_what_was_passed_or_is_disputed_widens_the_interval_and_what_is_open_end
     late = campaign.certificate()
     assert late["checked"] == 29
     assert any("not checked although later ones were" in one for one in late["notes"])
-    other = {
-        **passed,
-        "item": drawn[0],
-        "labels": ["sun" if TRUTH[drawn[0]] == ["rain"] else "rain"],
-    }
+    wrong = ["sun" if TRUTH[drawn[0]] == ["rain"] else "rain"]
+    for n, labels in enumerate([wrong, TRUTH[drawn[0]]]):  # changed, and back: nobody differs
+        own = {**passed, "item": drawn[0], "labels": labels}
+        campaign.ledger.record(CHECK, f"own {n}", own, now)
+        changed = campaign.certificate()
+        assert changed["checked"] == 29
+        assert (changed["value"] < late["value"]) == (labels == wrong)
+    assert changed == late
+    other = {**passed, "item": drawn[0], "labels": wrong, "by": "rita"}
     campaign.ledger.record(CHECK, "other", other, now)
     disputed = campaign.certificate()
     assert disputed["high"] - disputed["low"] > late["high"] - late["low"]

@@ -83,8 +83,11 @@ def open_items(ledger: SqlLedger, drawn: Mapping[str, Any]) -> list[str]:
 
 
 def checks_of(ledger: SqlLedger) -> list[dict[str, Any]]:
-    """Return the checks that found something, of all draws."""
-    return [one for one in ledger.records(CHECK).values() if one["labels"] is not None]
+    """Return the checks that found something; of a person's of an item the paid or first one."""
+    last_first = reversed(ledger.records(CHECK).values())
+    found = [one for one in last_first if one["labels"] is not None]
+    found.sort(key=lambda one: bool(one.get("cost")))  # of a key the last one holds
+    return list({(one["item"], one["by"]): one for one in found}.values())
 
 
 def times_of(checks: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -147,8 +150,8 @@ def certificate(
         "notes": [*notes, *(found.notes if found else ())],
     }  # fmt: skip
     wall = WallTimes(ledger)
-    days = [f"{datetime.fromtimestamp(wall(one['time']) / 1000, UTC):%Y-%m-%d}"
-            for one in (drawn, *checks[-1:])]  # fmt: skip
+    times = [drawn["time"], *sorted(one["time"] for one in checks)[-1:]]
+    days = [f"{datetime.fromtimestamp(wall(time) / 1000, UTC):%Y-%m-%d}" for time in times]
     made["cost"] = _cost(made, plan, result) if goal and not made["certified"] else ""
     return {**made, "text": _text(made), "goal": _goal(made, goal), "design": _design(made, days)}
 
@@ -160,10 +163,11 @@ def _plan(drawn: Mapping[str, Any]) -> AuditPlan:
 def _checks(
     ledger: SqlLedger, drawn: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, list[str]], list[str]]:
-    """Return the checks that count, the labels of items that they found, items they differ on."""
+    """Return each person's last checks, the labels that they found, items that people differ on."""
     opened = {*open_items(ledger, drawn)}
     counted = {*takewhile(lambda item: item not in opened, drawn["items"])}
-    checks = [one for one in ledger.records(CHECK).values() if one["item"] in counted]
+    last = {(one["item"], one["by"]): one for one in ledger.records(CHECK).values()}
+    checks = [one for one in last.values() if one["item"] in counted]
     given: dict[str, list[list[str]]] = {}
     for one in checks:
         if one["labels"] is not None and one["labels"] not in given.setdefault(one["item"], []):
@@ -181,10 +185,6 @@ def write_audit(folder: Path, ledger: SqlLedger, result: Consensus) -> None:
         bare = replace(without_answers(result.crowd), gold=None)
         truth = attach_gold(bare, _checks(ledger, drawn)[1], ReadOptions())
         write_crowd(truth, folder / "checked.jsonl")
-
-
-def _is_certified(found: Audit | None, goal: Certified, new: int) -> bool:
-    return found is not None and not new and found.estimate.low >= goal.target
 
 
 def _missing(found: Audit | None, goal: Certified) -> int | None:

@@ -181,6 +181,7 @@ def test_a_desk_waits_for_the_checks_that_are_missing_and_pays_them(tmp_path):
     assert bill[-1].endswith(",5.00")
     made.desk.checking.submit(*sent[-1][:3], key(), sent[-1][4])  # changed: it is paid already
     assert made.ledger.totals().spent - before == 5_000_000
+    assert CampaignRecord.of(made.ledger).money["checks"] == record.money["checks"]
     made.clock.pass_seconds(DAY)  # nobody checks any more
     waiting, found = made.campaign.run(), made.campaign.certificate()
     assert (waiting.answers, waiting.items) == (0, found["missing"])
