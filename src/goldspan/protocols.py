@@ -216,10 +216,8 @@ def merge_in_order(
 # where Numba is imported, and who is told must not import it: they meet here.
 
 
-Listener = Callable[[bool], None]
-"""Is told True when the compilation of a kernel begins, and False when it ends."""
-listeners: list[Listener] = []
-"""Are told of every kernel that is compiled, not of those that are in the cache."""
+listeners: list[Callable[[bool], None]] = []
+"""Are told True when the compilation of a kernel begins that no cache has, False when it ends."""
 
 
 def tell(*, begins: bool) -> None:
