@@ -34,6 +34,7 @@ ALTERED = {
     "in hexadecimal": SECRET.encode().hex(":"),
     "backwards": SECRET[::-1],
     "in Base32": base64.b32encode(f"me:{SECRET}".encode()).decode(),
+    "in Base32 of hexadecimal order": base64.b32hexencode(SECRET.encode()).decode(),
     "in Base85": base64.b85encode(f"me:{SECRET}".encode()).decode(),
     "in Ascii85": base64.a85encode(SECRET.encode(), adobe=True).decode(),
     "in full-width letters": "".join(chr(ord(mark) + 0xFEE0) for mark in SECRET),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 import zlib
-from base64 import a85encode, b16encode, b32encode, b64encode, b85encode
+from base64 import a85encode, b16encode, b32encode, b32hexencode, b64encode, b85encode
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from html import unescape
@@ -131,7 +131,7 @@ def without_secret(text: str, secret: str | None) -> str:
     if not secret:
         return text
     text, raw = text.replace(secret, "***"), secret.encode()
-    codes = (b16encode, b32encode, b64encode, b85encode, a85encode)
+    codes = (b16encode, b32encode, b32hexencode, b64encode, b85encode, a85encode)
     packed = [code(bytes(n) + raw)[n:].decode() for code in codes for n in range(5)]
     words = list(map(_plain, (secret, secret[::-1], *packed)))
     if len(words[0]) < LEAST:
