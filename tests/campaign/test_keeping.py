@@ -11,6 +11,7 @@ import pytest
 
 from campaign.tiny import SPANS, campaign_of, write_files, write_spans
 from goldspan.aggregation.base import Aggregator
+from goldspan.aggregation.bsc.posterior import Posterior
 from goldspan.campaign import keeping
 from goldspan.campaign.judging import Aggregating
 from goldspan.campaign.keeping import MOST, SIZE, KeptLabels
@@ -64,6 +65,16 @@ def test_kept_labels_are_the_computed_ones(tmp_path, monkeypatch, spans, method)
     assert found.workers.equals(made.workers)
     if made.posterior is not None:
         assert [found.alternatives(n) for n in range(5)] == [made.alternatives(n) for n in range(5)]
+
+
+def test_the_alternatives_that_review_shows_first_are_kept_with_the_labels(tmp_path, monkeypatch):
+    campaign = played(tmp_path, spans=True, method="auto")
+    made = labels_of(campaign)
+    first = np.argsort(made.confidence, kind="stable")[: keeping.FIRST].tolist()
+    listed = [made.alternatives(n) for n in first]
+    assert any(listed)
+    monkeypatch.delattr(Posterior, "alternatives")
+    assert [labels_of(campaign).alternatives(n) for n in first] == listed
 
 
 class Evil:

@@ -108,8 +108,15 @@ class Mixture:
             masses += share[spans.item] * mass
         return paths, scaled(masses, self.span_scale, spans)
 
+    @cached_property
+    def _listed(self) -> dict[tuple[int, float], list[Alternative]]:
+        """Alternatives that were asked for: they take long, and are kept with the labels."""
+        return {}
+
     def alternatives(self, item: int, least: float = LEAST_MASS) -> list[Alternative]:
         """List the spans of an item with at least `least` posterior, the likeliest first."""
+        if (item, least) in self._listed:
+            return self._listed[item, least]
         total: dict[tuple[int, int, str], float] = {}
         for weight, part in zip(self.shares[:, item], self.parts, strict=True):
             for one in part.alternatives(item, RARE * least):
@@ -117,14 +124,13 @@ class Mixture:
                 total[key] = total.get(key, 0.0) + weight * one.confidence
         keys, mass = list(total), np.array(list(total.values()))
         if self.span_scale is not None and keys:
-            types = {name: n for n, name in enumerate(self.codec.types)}
-            kind = np.array([types[key[2]] for key in keys])
+            kind = np.array([self.codec.types.index(key[2]) for key in keys])
             n_tokens = np.array([key[1] - key[0] for key in keys])
             mass = self.span_scale.apply(mass, np.full(len(keys), item), kind, n_tokens)
-        found = [
-            Alternative(*key, float(p)) for key, p in zip(keys, mass, strict=True) if p >= least
-        ]
-        return sorted(found, key=lambda s: (-s.confidence, s.start, s.end, s.type))
+        both = zip(keys, mass.tolist(), strict=True)
+        kept = [Alternative(*key, p) for key, p in both if p >= least]
+        kept.sort(key=lambda s: (-s.confidence, s.start, s.end, s.type))
+        return self._listed.setdefault((item, least), kept)
 
 
 def posterior_of_labels(

@@ -26,6 +26,7 @@ import pyarrow as pa
 
 from goldspan._kernel import user_folder
 from goldspan.aggregation import Consensus
+from goldspan.aggregation.mixture import Mixture
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file
 from goldspan.errors import InputError
@@ -33,6 +34,8 @@ from goldspan.protocols import Runner, Serial
 
 LEAST = 1.0
 """Seconds of computing from which labels are kept."""
+FIRST = 20
+"""Least certain items whose alternatives are kept with the labels."""
 MOST = 4
 """Files that are kept: labels with and without known answers, and those of a moment ago."""
 SIZE, SECRET = 16, 32
@@ -73,16 +76,13 @@ def _secret() -> bytes:
     path, found = user_folder() / "labels.key", b""
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError), open(path, "xb", opener=_private) as file:
+        private = partial(os.open, mode=0o600)
+        with suppress(FileExistsError), open(path, "xb", opener=private) as file:
             file.write(token_bytes(SECRET))
         found = path.read_bytes()
         if len(found) != SECRET:  # it was cut short: the next process makes another
             path.unlink()
     return found if len(found) == SECRET else token_bytes(SECRET)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,11 @@ class KeptLabels:
 
     def get(self, key: str) -> Consensus | None:
         """Return labels, None if there are none."""
-        try:
+        with suppress(Exception):  # whatever is wrong with it, they are computed
             data = b"" if self.folder is None else (self.folder / key).read_bytes()
             if compare_digest(data[:SIZE], _sum(key.encode() + data[SIZE:], _secret())):
                 found = _Reader(io.BytesIO(data[SIZE:]), self.crowd, self.runner).load()
                 return found if isinstance(found, Consensus) else None
-        except Exception:  # noqa: BLE001, S110 - whatever is wrong with it, they are computed
-            pass
         return None
 
     def put(self, key: str, result: Consensus) -> None:
@@ -109,8 +107,10 @@ class KeptLabels:
         if self.folder is None or result.seconds < LEAST:
             return
         file = io.BytesIO()
-        refusals = (OSError, InputError, pickle.PicklingError, TypeError, AttributeError)
-        with suppress(*refusals):
+        with suppress(OSError, InputError, pickle.PicklingError, TypeError, AttributeError):
+            if isinstance(result.posterior, Mixture):
+                for n in np.argsort(result.confidence, kind="stable")[:FIRST].tolist():
+                    result.alternatives(n)  # which Review shows first
             _Writer(file, self.crowd, self.runner).dump(replace(result, tagger=None))
             self.folder.mkdir(mode=0o700, exist_ok=True)
             with new_file(self.folder / key) as new:

@@ -419,7 +419,11 @@ def run(
 ) -> Outcome:
     """Do rounds."""
     kept = context.checkpoint.load(context.fingerprint) if context.checkpoint else None
-    state = state if kept is None else _restored(kept, state)
+    if kept is not None:
+        arrays = {name: np.array(value) for name, value in kept.items()}
+        weights = Weights.of_vector(arrays.pop("weights"), *arrays.pop("shape").tolist())
+        trace = tuple(arrays.pop("trace").tolist())
+        state = replace(state, trace=trace, weights=weights, arrays=arrays)
     begin, done = time.perf_counter(), len(state.trace)
     try:
         while len(state.trace) < max_iter:
@@ -458,12 +462,6 @@ def _kept(state: State) -> dict[str, Floats]:
     shape = np.array(state.weights.state.shape)
     parts = {"trace": np.array(state.trace), "shape": shape, "weights": state.weights.vector}
     return parts | dict(state.arrays)
-
-
-def _restored(kept: Mapping[str, Floats], state: State) -> State:
-    arrays = {name: np.array(value) for name, value in kept.items()}
-    weights = Weights.of_vector(arrays.pop("weights"), *arrays.pop("shape").tolist())
-    return replace(state, trace=tuple(arrays.pop("trace").tolist()), weights=weights, arrays=arrays)
 
 
 # --------------------------------------------------------------------------------------------------
