@@ -70,6 +70,20 @@ def test_workers_are_told_with_money_control_verdict_and_seconds(service):
     assert rows["ann.k"]["seconds"] == 0  # asked and answered at one moment of the clock
 
 
+@pytest.mark.parametrize("service", [True], indirect=True, ids=["spans"])
+def test_all_that_overlaps_an_uncertain_span_is_named_with_it(service, monkeypatch):
+    monkeypatch.setattr(desk, "LIKELY", 1)
+    others = 0
+    for row in as_json(service.desk.uncertain()):
+        every = service.engine.live.result.alternatives(row["item"])
+        least = min(every, key=lambda one: abs(one.confidence - 0.5), default=None)
+        near = [a[:3] for a in every if a.start < least.end and least.start < a.end]
+        named = row["found"]["alternatives"]
+        assert [(one["start"], one["end"], one["type"]) for one in named] == near
+        others += len(near) > 1
+    assert others
+
+
 def test_the_least_certain_items_come_first_and_control_questions_never(service):
     rows = as_json(service.desk.uncertain())
     sure = [row["found"]["confidence"] for row in rows]

@@ -79,6 +79,32 @@ def test_a_long_text_is_read_before_it_is_accepted(desk, look):  # noqa: F811
     assert page.evaluate("scrollY") > 300
 
 
+def test_the_answers_to_an_item_are_never_shown_under_the_next_one(desk):  # noqa: F811
+    page = desk.open("/review")
+    page.wait_for_selector("#given:not([hidden])")
+    before = first_doubt(page)
+    page.route("**/api/desk/items/*", lambda route: None)  # those of the next one take their time
+    press(page, "s")
+    assert first_doubt(page) != before
+    assert page.locator("#given").is_hidden()
+
+
+def test_an_item_without_likely_spans_has_no_empty_list_of_them(desk):  # noqa: F811
+    item = as_json(desk.service.desk.uncertain())[0]["item"]
+    page = desk.open(f"/items/{item}")
+    page.get_by_role("heading", name="Probabilities").wait_for()
+
+    def nothing(route):
+        found = route.fetch().json()
+        found["found"]["alternatives"] = []
+        route.fulfill(json=found)
+
+    page.route(f"**/api/desk/items/{item}*", nothing)
+    page.reload()
+    page.get_by_role("heading", name="Consensus").wait_for()
+    assert page.get_by_role("heading", name="Probabilities").count() == 0
+
+
 def test_nobody_is_told_that_they_said_there_is_nothing(desk):  # noqa: F811
     page = desk.open("/review")
     uncertain(page, [], [], {450: 0.5})

@@ -55,7 +55,7 @@ from goldspan.workers.verdicts import UNCLEAR
 FEW, MANY = 200, 10_000
 """Items that are looked up at first, and most at once."""
 LIKELY = 16
-"""Most alternatives of an item that are named: the least certain."""
+"""Least certain alternatives of an item that are named, with all that overlap them."""
 
 
 class ItemSearch:
@@ -157,7 +157,7 @@ def found_at(result: Consensus, n: int) -> FoundLabel | FoundSpans:
     item = result.crowd.item_ids[n].as_py()
     every = [] if result.posterior is None else result.alternatives(item)
     unsure = sorted(every, key=lambda one: abs(one.confidence - 0.5))[:LIKELY]
-    others = sorted(unsure, key=lambda one: -one.confidence)
+    others = [a for a in every if any(a.start < b.end and b.start < a.end for b in unsure)]
     return FoundSpans(
         confidence=confidence, tokens=tokens,
         spans=[_span(row["start"], row["end"], row["type"], row["confidence"]) for row in rows],

@@ -24,7 +24,7 @@ function showAbout(item) {
   put("card-title", words);
   const pills = [item.gold && ["gold", "gold"], item.control && ["control", "soon"], item.n_flags && [`reports: ${item.n_flags}`, "bad"]];
   find("chips").replaceChildren(...pills.filter(Boolean).map(([text, kind]) => make("span", { class: "pill", "data-kind": kind }, text)));
-  find("posterior").replaceChildren(...(item.found ? [make("h2", {}, "Probabilities"), posterior(item), make("h2", {}, "Consensus"), labelled(item, item.found.label ?? item.found.spans)] : []));
+  find("posterior").replaceChildren(...(item.found ? [...(item.found.alternatives.length ? [make("h2", {}, "Probabilities"), posterior(item)] : []), make("h2", {}, "Consensus"), labelled(item, item.found.label ?? item.found.spans)] : []));
   find("said").replaceChildren(...people("Skipped by", item.skipped), ...people("Reported by", item.flags), ...pager(item));
 }
 

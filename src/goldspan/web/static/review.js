@@ -32,6 +32,7 @@ export class Review {
     this.item = item;
     this.seen = new Uint8Array(PARTS);
     find("task").hidden = false;
+    find("given").hidden = true; // until its own answers are there
     find("dock").hidden = Boolean(item.control);
     this.findAlternatives();
     const unsure = new Set(this.places.flatMap(({ start, end }) => Array.from({ length: end - start }, (_, n) => start + n)));
