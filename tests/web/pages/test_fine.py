@@ -387,6 +387,10 @@ def test_short_texts_stand_wide_unless_it_is_wished_otherwise(show):
     page.click("text=Settings")
     page.select_option("#spacing", "close")
     assert page.locator(".text.close").count() == 1
+    drag(page, 0, 1)
+    page.locator("#dock .type").first.click()
+    name = "getComputedStyle(document.querySelector('.close .marked.first'), '::before')"
+    assert page.evaluate(f"{name}.overflowY") == "visible"  # close lines cut no name at its top
 
 
 def test_a_drag_or_a_key_in_a_long_text_touches_only_what_changes(show):
