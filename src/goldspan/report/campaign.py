@@ -113,9 +113,9 @@ def _columns(rounds: Sequence[Mapping[str, Any]], value: Any) -> tuple[Any, Any]
 
 
 def learning_picture(record: CampaignRecord) -> dict[str, Any] | None:
-    """Return the learning curve with its text alternative; None before the first score."""
+    """Return the learning curve with its text alternative; None before the second score."""
     known = [one for one in record.rounds if one["score"] is not None or one["truth"] is not None]
-    if not known:
+    if len(known) < 2:
         return None
     # Draw the scores by the items they were learned from, and the forecast with its band
     name = measure_of(record)
@@ -163,7 +163,7 @@ def outlook(record: CampaignRecord) -> list[tuple[str, str]]:
     else:
         rows += _forecast_rows(record, facts)
     again = facts.get("ask_again")
-    if again is not None:
+    if again is not None and again["answers"]:
         gain = f"{100 * again['right_tokens']:.2f}"
         what = "labels" if measure_of(record) == "accuracy" else "tokens"
         words = f"expected to set right {gain}\u00a0% of the {what} there are"

@@ -190,3 +190,16 @@ def test_what_nobody_is_paid_for_has_no_costs(mixed):
     html = squeezed(render(replace(mixed.record, money=None)))
     assert ">Answers</th>" in html
     assert ">Cost</th>" not in html[html.index("People and models", 5000) :]
+
+
+def test_one_round_makes_no_curve_and_no_answers_set_nothing_right(ended, page):
+    def text_of(n, answers):
+        last = {**[*ended.record.forecasts.values()][-1]}
+        last["ask_again"] = {"answers": answers, "cost": "0", "right_tokens": 0.01}
+        rounds, forecasts = ended.record.rounds[:n], {"r": last}
+        return page(render(replace(ended.record, rounds=rounds, forecasts=forecasts))).text
+
+    assert "Every point is a round" in text_of(2, 3)
+    assert "3 more answers on uncertain items" in text_of(2, 3)
+    assert "Every point is a round" not in text_of(1, 0)
+    assert "more answers on uncertain items" not in text_of(1, 0)
