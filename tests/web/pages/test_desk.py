@@ -277,6 +277,7 @@ def test_the_overview_shows_what_its_numbers_say(desk):
     assert lines == ["36.1% of the tokens have another label here."]
     assert page.text_content("#money-sub") == "labels 2.4, gold questions 0.6"
     check(page)
+    assert "gold questions" in page.text_content("#items-sub")
     wide = "parseFloat(document.querySelector('#items-bar .part-good').getAttribute('width'))"
     sees(page, f"{wide} === 200")
     overview(page, items={"answered": 0, "picked": 9, "pool": 10})
@@ -289,6 +290,10 @@ def test_the_large_number_is_the_labels_and_the_taggers_is_called_so(desk):
     points = [{"items": 20, **score}, {"items": 40, **score}]
     learning = {"points": points[:1], "curve": None, "target": None}
     learning["forecast"] = {"next": None, "to_target": None, "ask_again": again}
+    none = {"counting": 0, "control": 0, "drafts": 0, "workers": 0}
+    overview(page, confidence=None, certificate=None, learning=learning, answers=none)
+    sees(page, "document.querySelector('#certificate').textContent === 'There are no labels yet.'")
+    assert "gold questions" not in page.text_content("#items-sub")
     overview(page, confidence=0.896, certificate=None, learning=learning)
     sees(page, "document.querySelector('#certificate').textContent === 'Mean confidence 89.6 %'")
     facts = page.text_content("#forecast")

@@ -35,6 +35,18 @@ def test_the_first_and_the_last_word_are_tapped(visit, fake):
     assert fake.sent == [{"spans": spans}]
 
 
+def test_who_is_done_sees_so_before_the_instructions(visit, fake):
+    page = begin(visit)
+    page.tap("#dock >> text=Nothing here")
+    finish(page)
+    page.tap("#show-help")
+    page.reload()
+    done(page)
+    assert page.locator("#side").is_hidden()
+    page.tap("#show-help")
+    assert page.locator("#side").is_visible()
+
+
 def test_with_a_kind_chosen_first_two_taps_on_one_word_mark_it(visit, fake):
     page = begin(visit)
     page.tap(".type-2.type")

@@ -83,7 +83,7 @@ def test_the_answers_to_an_item_are_never_shown_under_the_next_one(desk):  # noq
     page = desk.open("/review")
     page.wait_for_selector("#given:not([hidden])")
     before = first_doubt(page)
-    page.route("**/api/desk/items/*", lambda route: None)  # those of the next one take their time
+    page.route("**/api/desk/items/*", lambda _: None)  # those of the next one take long
     press(page, "s")
     assert first_doubt(page) != before
     assert page.locator("#given").is_hidden()

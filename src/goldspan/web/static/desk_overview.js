@@ -58,6 +58,7 @@ function showTiles() {
 function showLabels() {
   const { certificate, confidence } = now;
   showCertificate(certificate);
+  if (!now.answers.counting && !certificate) put("certificate", "There are no labels yet.");
   if (confidence === null || (certificate && certificate.value !== null)) return;
   put("certificate", `Mean confidence ${percent(confidence, 1)}`);
   put("design", `This is what the answers say. ${certificate ? `${certificate.text}. ${certificate.design}.` : "Nobody has checked the labels yet: an audit tells how many are right."}`);
@@ -69,7 +70,8 @@ function showItems() {
   bar(find("items-bar"), [{ share: items.answered / items.pool, kind: "good" }], `${percent(items.answered / items.pool)} of the pool has answers`);
   const awaited = waiting?.answers ? many(waiting.answers, "answer") : many(waiting?.items, "check");
   const waits = waiting && now.state !== "ended" ? `; ${awaited} awaited` : "";
-  put("items-sub", `${many(answers.counting, "answer")}, ${count(answers.control)} of them to gold questions${waits}`);
+  const control = answers.control ? `, ${count(answers.control)} of them to gold questions` : "";
+  put("items-sub", `${many(answers.counting, "answer")}${control}${waits}`);
 }
 
 function showMoney() {

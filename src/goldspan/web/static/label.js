@@ -382,6 +382,7 @@ function showState(reply) {
   };
   const again = reply.state === "done" ? [] : [make("p", { class: "muted" }, "This page goes on by itself.")];
   const back = page.api ? [make("p", {}, make("a", { class: "primary", href: `${base}/desk/audit` }, "To the audit"))] : [];
+  if (reply.me?.done && narrowHelp()) showHelp(false); // the instructions were read before
   showMessage(titles[reply.state], reply.message || words[reply.state], [...again, ...back, ...completion(reply.completion)]);
   find("look-back").hidden = Boolean(page.api) || !done;
   waits += 1;
