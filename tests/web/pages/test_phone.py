@@ -35,7 +35,7 @@ def test_the_first_and_the_last_word_are_tapped(visit, fake):
     assert fake.sent == [{"spans": spans}]
 
 
-def test_who_is_done_sees_so_before_the_instructions(visit, fake):
+def test_who_is_done_sees_so_before_the_instructions(visit):
     page = begin(visit)
     page.tap("#dock >> text=Nothing here")
     finish(page)
