@@ -141,6 +141,25 @@ def test_other_answers_gold_or_method_are_other_labels_and_few_files_stay(tmp_pa
     assert len([*ledger.labels_folder.iterdir()]) == MOST
 
 
+@pytest.mark.parametrize("in_folder", [False, True])
+def test_another_content_of_a_file_that_the_method_names_makes_other_labels(tmp_path, in_folder):
+    campaign = played(tmp_path, spans=True, method="bsc-seq+crf")
+    folder = campaign.ledger.labels_folder
+    file = tmp_path / "named" / "words.toml"
+    file.parent.mkdir()
+    file.write_text('templates = ["lower"]')
+    params = {"templates": str(file)}
+    if in_folder:  # as a model's folder, with another file beside those that are read
+        params = {"templates": ["lower"], "encoder": str(file.parent)}
+    section = campaign.inputs.plan.aggregate.model_copy(update={"params": params})
+    labels_of(campaign, aggregate=section)
+    labels_of(campaign, aggregate=section)
+    assert len([*folder.iterdir()]) == 1
+    file.write_text('templates = ["shape"]')
+    labels_of(campaign, aggregate=section)
+    assert len([*folder.iterdir()]) == 2
+
+
 def test_where_nothing_can_be_written_labels_are_computed(tmp_path):
     campaign = played(tmp_path, spans=False, method="ds")
     campaign.ledger.labels_folder = tmp_path / "truth.csv"

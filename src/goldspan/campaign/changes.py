@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -29,19 +30,13 @@ PACKAGES = ("numpy", "scipy", "numba", "scikit-learn")
 
 
 def versions() -> dict[str, str]:
-    """Return versions by name; what is not installed is left out.
-
-    >>> versions()["goldspan"] == __import__("goldspan").__version__
-    True
-    """
+    """Return versions by name; what is not installed is left out."""
     from goldspan import __version__
 
     found = {"goldspan": __version__, "python": platform.python_version()}
     for name in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 
@@ -81,11 +76,8 @@ _WHY = {
 def begin(inputs: CampaignInputs, ledger: SqlLedger, now: int) -> list[str]:
     """Put plan, pool and guideline in force, and return what is to be told of it, a line each."""
     # Everything is checked before anything is kept
-    plan, cap, has_begun = (
-        inputs.plan.model_dump(mode="json"),
-        inputs.plan.cap,
-        _has_begun(ledger),
-    )
+    plan, cap = inputs.plan.model_dump(mode="json"), inputs.plan.cap
+    has_begun = _has_begun(ledger)
     changed = _changed(inputs, ledger) if has_begun else []
     guideline = describe_guideline(inputs.plan, inputs.guideline)
     if has_begun:

@@ -20,7 +20,7 @@ from goldspan.aggregation.judge import Choice
 from goldspan.aggregation.machines import KINDS
 from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.keeping import KeptLabels, digest
+from goldspan.campaign.keeping import KeptLabels, digest, files_of
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Label, Offers, Picks
 from goldspan.campaign.suggestions import Apart
@@ -136,7 +136,7 @@ class Aggregating:
         choice = self._choice() if isinstance(aggregator, Auto) else None
         bare, runner = crowd.with_gold(None), self.runner or Serial()
         by = aggregator.name, aggregator.get_params(), choice, None if known is None else known.gold
-        key = digest(__version__, *by, bare)
+        key = digest(__version__, *by, files_of(by[1].values()), bare)
         kept = KeptLabels(self.ledger.labels_folder, bare, runner)
         n_forgotten = self.ledger.n_forgotten
         found = kept.get(key)

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import pickle
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cache, partial
@@ -64,6 +65,13 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: getattr(value, one.name) for one in fields(value)}
     return sorted(value, key=repr) if isinstance(value, set | frozenset) else repr(value)
+
+
+def files_of(values: Iterable[Any]) -> list[tuple[str, str]]:
+    """Return what the files hold that values name, and those in folders that values name."""
+    paths = [Path(one) for one in values if isinstance(one, str | Path) and one]
+    there = (one for path in paths for one in (path, *path.glob("*")) if one.is_file())
+    return [(one.name, _sum(one.read_bytes()).hex()) for one in sorted(there)]
 
 
 def _sum(content: bytes, key: bytes = b"") -> bytes:
