@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from goldspan.campaign import Campaign
+from goldspan.campaign.judging import DECISION
+from goldspan.store.journal import Database
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR
 from web.desks import as_json
@@ -81,6 +85,25 @@ def test_a_dropped_worker_is_asked_nothing_more_and_can_come_back(fresh):
     assert (row["barred"], row["decided"], row["standing"]) == (True, "drop", "dropped")
     fresh.desk.judge("cat.k", "keep")
     assert answer(fresh, "cat.k") is not None
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+def test_of_two_who_judge_a_worker_at_once_the_last_decision_acts(fresh, monkeypatch, nth):
+    write, n_writes = Database.write, itertools.count(1)
+
+    def after_hers(*args, **kwargs):
+        if next(n_writes) == nth:
+            fresh.desk.judge("cat.k", "keep", key="a-request-of-hers")
+        return write(*args, **kwargs)
+
+    monkeypatch.setattr(Database, "write", after_hers)
+    fresh.desk.judge("cat.k", "drop", key="a-request-of-ours")
+    monkeypatch.undo()
+    *_, last = fresh.ledger.records(DECISION).values()
+    assert fresh.ledger.is_barred("cat.k") == (last["verdict"] == "drop")
+    fresh.desk.judge("cat.k", "keep")
+    fresh.desk.judge("cat.k", "drop", key="a-request-of-ours")  # sent again
+    assert not fresh.ledger.is_barred("cat.k")
 
 
 def test_no_rule_undoes_that_a_worker_is_kept(fresh):

@@ -32,7 +32,7 @@ from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.money import from_micro
 from goldspan.spans import Span
-from goldspan.store import SqlLedger
+from goldspan.store import SqlLedger, assignments
 from goldspan.store.facts import record, set_gold
 from goldspan.store.journal import Entry
 from goldspan.store.queries import Asked, Slot, read_records
@@ -682,11 +682,15 @@ class Desk:
         now, questions = self.clock(), QUESTIONS if verdict == TEST else 0
         decided = m.Decided(worker=worker, verdict=verdict, why=why, questions=questions)
         body = {**decided.to_dict(), **({"by": by} if by else {})}
-        self.ledger.transact(now, lambda entry: _keep(entry, DECISION, key, body))
-        if key:  # as above
-            rows = self.ledger.records(DECISION).values()
-            verdict = [row["verdict"] for row in rows if row["worker"] == worker][-1]
-        self.ledger.bar(worker, now, barred=verdict == DROP)
+
+        def act(entry: Entry) -> None:
+            _keep(entry, DECISION, key, body)
+            # Sent again, it may come after another decision, which stands.
+            rows = read_records(entry.connection, DECISION).values()
+            last = [row["verdict"] for row in rows if row["worker"] == worker][-1]
+            assignments.bar(entry, worker, barred=last == DROP)
+
+        self.ledger.transact(now, act)
         self.engine.notify()
         return decided
 
