@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +13,7 @@ from goldspan.spans import Span
 from goldspan.store import StoreError
 from goldspan.web import ServerSettings
 from goldspan.web.errors import Refused
+from goldspan.web.security.middleware import PAUSE
 from goldspan.web.settings import Rate, Rates
 from web.played import BEGIN, KEYS, ME, Played, code_of
 
@@ -180,6 +183,27 @@ def test_what_the_ledger_refuses_is_not_told_to_workers(server, worker):
     answer = worker.post("/api/work/answers", json=SPANS)
     assert (answer.status_code, code_of(answer)) == (422, "invalid")
     assert "i7" not in answer.text
+
+
+@pytest.mark.parametrize("rate", ["address", "worker"])
+def test_who_is_told_to_try_again_later_waits_for_that(monkeypatch, rate):
+    pauses = []
+
+    async def sleep(seconds):
+        pauses.append(seconds)
+
+    shown = SimpleNamespace(sleep=sleep, timeout=asyncio.timeout)
+    monkeypatch.setattr("goldspan.web.security.middleware.asyncio", shown)
+    server = Played(settings=ServerSettings(KEYS, rates=Rates(**{rate: Rate(1, 4)})))
+    ann = server.worker("ann")
+    while ann.post("/api/work/next", json={}).status_code == 200:
+        assert max(pauses, default=0) == 0
+    assert ann.post("/api/work/next", json={}).status_code == 429
+    assert pauses[-2:] == [PAUSE, PAUSE]
+    server.clock.now += 60_000
+    server.work.fails = Refused("conflict", "In words.", 409)
+    assert ann.post("/api/work/answers", json=SPANS).status_code == 409
+    assert pauses[-1] == 0
 
 
 def test_who_asks_without_pause_is_slowed_down_and_nobody_else():

@@ -39,6 +39,9 @@ HEALTH = "/healthz"
 """Asked from within a container, by another name than the server's own."""
 REFUSED = 400
 """Statuses from here on say that a request was refused, or that something broke."""
+PAUSE = 0.5
+"""Seconds until somebody is told to try again later: some try again at once, whatever they are
+told, and a server that refuses as fast as it can has no time for the others."""
 
 
 class Mounted:
@@ -162,6 +165,7 @@ class RequestGuard:
             whole = await self._read(scope, receive, body)
         except Refused as refused:
             self._let_go(body)
+            await pause(refused)
             await tell(scope["path"], refused)(scope, receive, send)
             return
         try:
@@ -363,9 +367,15 @@ def unavailable(*, lost: bool) -> Refused:
     return Refused(code, words, 503, retry=10)
 
 
+async def pause(refused: Refused) -> None:
+    """Wait before somebody is told to try again later."""
+    await asyncio.sleep(PAUSE if refused.retry else 0)
+
+
 async def on_refusal(request: Request, error: Exception) -> Response:
     """Answer an error that says what was wrong (a handler of FastAPI)."""
     refused, headers = refusal_of(error, request.url.path)
+    await pause(refused)
     if route_of(request.scope) == ANSWERS:
         request.app.state.context.metrics.refused_answers.labels(refused.code).inc()
     is_told = isinstance(error, GoldspanError) and not isinstance(error, Refused | LostError)
