@@ -1,4 +1,7 @@
-"""Passwords cost next to nothing in tests: what they cost for real is in `test_passwords.py`."""
+"""Passwords cost next to nothing in tests: what they cost for real is in `test_passwords.py`.
+
+Who is told to try again later is told so at once.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from argon2 import PasswordHasher
 
 from cli.test_serve import started
 from goldspan.web.security import account as passwords
+from goldspan.web.security import middleware
 from store.conftest import (  # noqa: F401 - fixtures
     new_ledger,
     new_place,
@@ -19,6 +23,7 @@ from store.conftest import (  # noqa: F401 - fixtures
 
 @pytest.fixture(autouse=True)
 def _cheap_passwords(monkeypatch):
+    monkeypatch.setattr(middleware, "PAUSE", 0)
     cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     monkeypatch.setattr(passwords, "_HASHER", cheap)
     monkeypatch.setattr(passwords, "_NONE", cheap.hash("nobody has this"))

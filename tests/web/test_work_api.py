@@ -13,7 +13,6 @@ from goldspan.spans import Span
 from goldspan.store import StoreError
 from goldspan.web import ServerSettings
 from goldspan.web.errors import Refused
-from goldspan.web.security.middleware import PAUSE
 from goldspan.web.settings import Rate, Rates
 from web.played import BEGIN, KEYS, ME, Played, code_of
 
@@ -194,12 +193,13 @@ def test_who_is_told_to_try_again_later_waits_for_that(monkeypatch, rate):
 
     shown = SimpleNamespace(sleep=sleep, timeout=asyncio.timeout)
     monkeypatch.setattr("goldspan.web.security.middleware.asyncio", shown)
+    monkeypatch.setattr("goldspan.web.security.middleware.PAUSE", 7)
     server = Played(settings=ServerSettings(KEYS, rates=Rates(**{rate: Rate(1, 4)})))
     ann = server.worker("ann")
     while ann.post("/api/work/next", json={}).status_code == 200:
         assert max(pauses, default=0) == 0
     assert ann.post("/api/work/next", json={}).status_code == 429
-    assert pauses[-2:] == [PAUSE, PAUSE]
+    assert pauses[-2:] == [7, 7]
     server.clock.now += 60_000
     server.work.fails = Refused("conflict", "In words.", 409)
     assert ann.post("/api/work/answers", json=SPANS).status_code == 409

@@ -40,7 +40,7 @@ from goldspan.web.settings import STORED, ServerSettings
 # What the routes of a server share
 
 
-PLACES = {"desk": (1, 30), "view": (2, 8), "file": (1, 3)}
+PLACES = {"desk": (1, 31), "view": (2, 10), "file": (1, 3)}
 """Threads of the desk, and how many requests may wait for one: for what the store tells, for what
 the loop's process is asked, and for downloads."""
 _BUSY = Refused("busy", "The server has too much to do for the desk: try again.", 503, retry=5)

@@ -165,7 +165,7 @@ class RequestGuard:
             whole = await self._read(scope, receive, body)
         except Refused as refused:
             self._let_go(body)
-            await pause(refused)
+            await asyncio.sleep(PAUSE if refused.retry else 0)
             await tell(scope["path"], refused)(scope, receive, send)
             return
         try:
@@ -367,15 +367,10 @@ def unavailable(*, lost: bool) -> Refused:
     return Refused(code, words, 503, retry=10)
 
 
-async def pause(refused: Refused) -> None:
-    """Wait before somebody is told to try again later."""
-    await asyncio.sleep(PAUSE if refused.retry else 0)
-
-
 async def on_refusal(request: Request, error: Exception) -> Response:
     """Answer an error that says what was wrong (a handler of FastAPI)."""
     refused, headers = refusal_of(error, request.url.path)
-    await pause(refused)
+    await asyncio.sleep(PAUSE if refused.retry else 0)
     if route_of(request.scope) == ANSWERS:
         request.app.state.context.metrics.refused_answers.labels(refused.code).inc()
     is_told = isinstance(error, GoldspanError) and not isinstance(error, Refused | LostError)
