@@ -23,7 +23,9 @@ from goldspan.crowd.formats.tag_columns import (
     spell_labels,
     with_names,
 )
+from goldspan.crowd.formats.long import has_roles, is_label_studio, label_studio_error
 from goldspan.crowd.grid import header_names
+from goldspan.crowd.guessing import guesses, peek, reject_lists, which_one
 from goldspan.crowd.labels import check_names, with_notes
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -40,12 +42,12 @@ def read_source(source: Any, options: ReadOptions) -> Crowd:
         crowd = read_table(source, options, options.format)
     else:
         opened = open_source(source, options.text_encoding, options.max_decompressed)
-        name = options.format or guess_format(opened, options.columns)
+        name, options, said = recognise(opened, options)
         module = get_format(name)
         if not getattr(module, "TAKES_TEXTS", False):
             _check_texts(options, f"of the format {name!r}")
         with _collector_paused():
-            crowd = module.read(opened, options)
+            crowd = with_notes(module.read(opened, options), said)
     return check_names(_with_labels(crowd, options.unlabelled), options)
 
 
@@ -75,17 +77,33 @@ _PARTITION = re.compile(r"(?:.*/)?part-.*\.parquet")
 
 def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
     """Guess the format of a source from its content, and from the columns that the user named."""
-    # Formats of other packages are asked first: `conll`, the last one, accepts almost any table
-    found = _of_plugin(source) or _table_with(source, columns or {})
+    return recognise(source, ReadOptions(columns=columns or {}))[0]
+
+
+Recognised = tuple[str, ReadOptions, tuple[str, ...]]
+
+
+def recognise(source: Source, options: ReadOptions) -> Recognised:
+    """Return the format of a source, the options with the columns that were guessed, and a note."""
+    found = options.format or _of_plugin(source)
+    if found and found not in {"long", "wide"}:
+        return found, options, ()
+    if found is None:
+        sure = (name for name in FORMATS if name not in {"wide", "long", "conll"})
+        named = _table_with(source, options.columns)
+        found = named or next((name for name in sure if get_format(name).sniff(source)), None)
+    if found in {None, "long", "wide"} and not (source.is_folder or source.is_parquet):
+        read = _of_columns(source, found, options)
+        if read is not None:
+            return read
     if found:
-        return found
-    for name in FORMATS:
-        if get_format(name).sniff(source):
-            return name
+        return found, options, ()
+    if get_format("conll").sniff(source):
+        return "conll", options, ()
     # A broken JSON file looks like nothing; its reader says where it is broken.
     for name in of_kind("records"):
         if source.suffix in FORMATS[name].endings:
-            return name
+            return name, options, ()
     if source.is_folder and any(_PARTITION.fullmatch(path) for path, _ in source.sorted_files()):
         message = (
             "a folder of partitions: only `goldspan aggregate` reads it as a whole, where it holds "
@@ -94,6 +112,28 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
         raise FormatError([Fault(message, file=source.name, kind="format")])
     message = f"the format is not recognised: name one of {', '.join(formats())}"
     raise FormatError([Fault(message, file=source.name, kind="format")], hint="format")
+
+
+def _of_columns(source: Source, name: str | None, options: ReadOptions) -> Recognised | None:
+    """Find out by the columns of a table how it is read; None where they say nothing."""
+    tables = [one for one in ("wide", "long") if one == name or name is None]
+    fits = next((one for one in tables if get_format(one).sniff(source)), None)
+    if fits == "wide":
+        return fits, options, ()
+    if "long" in {fits, name} and has_roles(header_names(source), options):
+        return "long", options, ()
+    if "label" not in options.columns and is_label_studio(header_names(source)):
+        raise label_studio_error(source.name)
+    table = peek(source, options.delimiter)
+    if table is not None:
+        reject_lists(table, source.name)
+        found = [g for g in guesses(table, options.columns) if name in {None, g.format}]
+        if len(found) == 1 and (found[0].is_sure or name or options.columns):
+            return found[0].format, found[0].options(options), (found[0].said,)
+        if found:
+            message = f"this looks like a table of answers; say how it is read: {which_one(found)}"
+            raise FormatError([Fault(message, source.name, kind="columns")])
+    return (fits, options, ()) if fits else None
 
 
 def _of_plugin(source: Source) -> str | None:

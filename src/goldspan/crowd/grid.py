@@ -147,6 +147,16 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     return grid if usual else replace(grid, notes=(f"cells are separated by {mark!r}",))
 
 
+def numbered_grid(source: Source, delimiter: str | None = None) -> Grid:
+    """Read a delimited table without a header: its columns are called 1, 2, …."""
+    mark = read_delimiter(source, delimiter)
+    width = next(len(row) for _, _, row in csv_rows(source.text.value, source.name, mark) if row)
+    head = mark.join(map(str, range(1, width + 1)))
+    data = f"{head}\n{source.exact_text.value}".encode("utf-8", "surrogatepass")
+    grid = read_grid(replace(source, data=data, text_encoding="utf-8"), mark)
+    return replace(grid, line=grid.line - 1)
+
+
 def delimiter_of(source: Source) -> str:
     """What separates cells: as a first line `sep=;` says, else what the header looks like."""
     declared = _DECLARED.match(source.text.value)

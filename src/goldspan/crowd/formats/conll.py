@@ -53,7 +53,25 @@ def sniff(source: Source) -> bool:
     lines = [line for line in source.text.value.split("\n", 50)[:50] if line.strip()]
     rows = [_cells(line) for line in lines if not is_comment(line)]
     widths = {len(row) for row in rows if row[0] != _DOCSTART}
-    return len(widths) == 1 and widths.pop() >= 2 and lines[0][0] not in "{["
+    is_even = len(widths) == 1 and widths.pop() >= 2 and lines[0][0] not in "{["
+    return is_even and (source.suffix in _ENDINGS or _has_signs(lines, rows))
+
+
+_ENDINGS = {".conll", ".conllu", ".bio", ".iob", ".iob2", ".bioes", ".iobes", ".bilou"}
+_TAG = re.compile(r"O|[BIESLUMW]-\S+|\S+[-_][BIESLU]|[BI]")
+
+
+def _has_signs(lines: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether some cells are tags: a column of them, or what else only such files have."""
+    if any(line.startswith((_DOCSTART, "# id =", "# text =", "# sent_id =")) for line in lines):
+        return True
+    names = {cell.lower() for cell in rows[0]} if rows else set()
+    if {"token", "word"} & names and {"tag", "label", "gold", "ner", "pos"} & names:
+        return True
+    rows = rows[1:] if len(rows) > 1 else rows  # the first may be a header
+    columns = zip(*(row for row in rows if row[0] != _DOCSTART), strict=True)
+    tagged = ([_TAG.fullmatch(cell) is not None for cell in cells] for cells in columns)
+    return any(2 * sum(tags) > len(tags) for tags in tagged)
 
 
 @dataclass

@@ -42,14 +42,18 @@ from goldspan.crowd.grid import (
     cell_text,
     first_line,
     guard,
+    Grid,
     guess_delimiter,
     header_names,
     marked,
+    numbered_grid,
     read_grid,
     reject_twice,
 )
+from goldspan.crowd.guessing import peek
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.labels import (
+    check_workers,
     guess_encoding,
     keep_workers,
     listed_bad_labels,
@@ -144,6 +148,13 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
         )
         raise FormatError([Fault(message, file=file, line=1, kind="header")])
     return found
+
+
+def has_roles(header: Collection[str], options: ReadOptions) -> bool:
+    """Whether a header has columns for items, workers and labels by their usual names."""
+    lower = {name.lower() for name in header}
+    roles = {role for role, names in ROLES.items() if lower & {*names}} | {*options.columns}
+    return roles >= {"item", "label"} and (bool(roles & {"worker", "gold"}) or "token" in roles)
 
 
 def _reject_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> None:
@@ -419,7 +430,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         return _read(rows_of_table(table, source.name, found), options, notes)
     if source.table is not None:
         return _read_frame(source, options)
-    grid = read_grid(source, options.delimiter)
+    grid, options = _grid(source, options)
     found = find_roles(grid.header, grid.name, options)
     columns = {
         role: (as_strings if role in NUMBERS else numbered)(grid.column(at), at, grid.name)
@@ -430,6 +441,60 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     rows = Rows(grid.name, columns, grid.line, is_tsv=is_tsv)
     notes = (*source.text.notes, *grid.notes, *_unread(grid.header, found))
     return _read(rows, options, notes)
+
+
+def _grid(source: Source, options: ReadOptions) -> tuple[Grid, ReadOptions]:
+    """Read a delimited table, of which columns may be named by their numbers."""
+    header = header_names(source)
+    numbers = {name for name in options.columns.values() if name.isdigit() and name not in header}
+    table = peek(source, options.delimiter) if numbers else None
+    if table is not None and not table.has_header:
+        return numbered_grid(source, options.delimiter), options
+    grid = read_grid(source, options.delimiter)
+    named = {
+        role: grid.header[int(name) - 1]
+        if name in numbers and 0 < int(name) <= len(grid.header)
+        else name
+        for role, name in options.columns.items()
+    }
+    return grid, replace(options, columns=named)
+
+
+def read_wide(grid: Grid, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
+    """Read a table with a row per item and a column of single labels per annotator."""
+    header, own = grid.header, ("item", "text", "gold", "doc")
+    named = {role: find for role in own if (find := _named(role, header, options)) is not None}
+    workers = options.workers or [name for name in header if name not in named.values()]
+    check_workers(workers, header, grid.name)
+    places = np.array([header.index(name) for name in workers])
+    filled = grid.filled("?")[:, places]
+    filled[~filled.any(axis=1), 0] = True  # an item that nobody labelled stays an item
+    row, column = np.nonzero(filled)
+    item = grid.column(named["item"]) if "item" in named else _numbers(grid.n_rows)
+    cells = {
+        "item": item.take(pa.array(row)),
+        "worker": pa.array(workers, pa.string()).take(pa.array(column)),
+        "label": grid.at(row, places[column]),
+    }
+    for role in ("text", "gold", "doc"):
+        if role in named:
+            cells[role] = grid.column(named[role]).take(pa.array(row))
+    columns = {role: numbered(cell, role, grid.name) for role, cell in cells.items()}
+    notes = (*notes, *grid.notes, *_unread(header, {**named, **dict(zip(workers, workers))}))
+    return _read(Rows(grid.name, columns, grid.line[row]), replace(options, workers=None), notes)
+
+
+def _named(role: str, header: Sequence[str], options: ReadOptions) -> str | None:
+    """Return the column of a role, by the user's name for it or by the usual ones."""
+    if role in options.columns:
+        return options.columns[role]
+    lower = {name.lower(): name for name in reversed(header)}
+    found = next((lower[name] for name in ROLES[role] if name in lower), None)
+    return None if found in (options.workers or ()) else found
+
+
+def _numbers(n: int) -> pa.Array:
+    return pa.array(np.arange(1, n + 1)).cast(pa.string())
 
 
 def _unread(header: Sequence[str], found: Mapping[str, str]) -> tuple[str, ...]:

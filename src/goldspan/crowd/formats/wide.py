@@ -26,6 +26,7 @@ from goldspan.crowd.formats.columns import (
     read_offsets,
     texts_with_offsets,
 )
+from goldspan.crowd.formats.long import read_wide
 from goldspan.crowd.grid import Grid, cell_text, header_names, read_grid
 from goldspan.crowd.labels import (
     listed_bad_labels,
@@ -195,7 +196,11 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a wide table; a DataFrame without an item column is one item."""
     if source.table is not None:
         return _read(_grid_of(source), options, ())
-    return _read(read_grid(source, options.delimiter), options, source.text.notes)
+    grid = read_grid(source, options.delimiter)
+    has_tokens = "token" in options.columns or {*TOKEN} & {name.lower() for name in grid.header}
+    if not has_tokens and (options.workers or "item" in options.columns):
+        return read_wide(grid, options, source.text.notes)
+    return _read(grid, options, source.text.notes)
 
 
 def _grid_of(source: Source) -> Grid:

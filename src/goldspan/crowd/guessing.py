@@ -1,0 +1,425 @@
+"""What the columns of a table are, by their names and by what is in them.
+
+People's tables of answers have a row per answer (who, about what, which label) or a row per item
+with a column per annotator, under any names or none. A column of labels differs between the
+annotators of an item; one that is the same for all of them describes the item, and one that is the
+same for all items of an annotator describes the annotator.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import shlex
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+
+from goldspan.crowd.grid import csv_rows, delimiter_of, is_marked, unguard
+from goldspan.crowd.options import MISSING, ReadOptions
+from goldspan.crowd.source import Source
+from goldspan.errors import Fault, FormatError
+
+MAX_PEEK = 4_000_000
+"""Characters of a table that are looked at."""
+TEXTS = (
+    *("text", "sentence", "content", "body", "message", "utterance", "paragraph", "snippet"),
+    *("review", "tweet", "comment"),
+)
+"""Usual names of columns of texts, in any case."""
+_WORKERS = {
+    *("worker", "annotator", "rater", "coder", "labeler", "labeller", "judge", "turker", "expert"),
+    *("crowdworker", "contributor", "evaluator", "assessor", "grader", "voter", "annotated by"),
+}
+_PERHAPS_WORKERS = {"user", "participant", "respondent", "subject", "reviewer", "person", "name"}
+"""Names that are those of annotators only where several of them are asked about one item."""
+_LABELS = {
+    *("label", "tag", "answer", "response", "annotation", "category", "class", "sentiment"),
+    *("stance", "rating", "judgment", "judgement", "judgments", "choice", "verdict", "emotion"),
+    *("polarity", "toxic", "toxicity", "offensive", "hate", "relevance", "intent", "topic"),
+    *("decision", "grade", "vote", "opinion", "result", "value", "score", "labels", "type"),
+}
+_GOLD = {"gold", "golden", "truth", "true", "reference", "correct", "consensus"}
+_NEVER_LABELS = {
+    *("confidence", "certainty", "trust", "time", "duration", "seconds", "date", "comments"),
+    *("note", "notes", "reward", "bonus", "status", "started", "submitted", "created", "updated"),
+    *("timestamp", "batch", "round", "index", "position", "order", "attempt", "link", "url", "ip"),
+    *("country", "city", "region", "age", "gender", "language", "channel", "split", "source"),
+    *("reason", "explanation", "tainted", "missed", "golden", "cost", "guideline", "offsets"),
+}
+_NEVER_ITEMS = _NEVER_LABELS - {"link", "url", "index", "position"}
+_NO_LABELS = _NEVER_LABELS | {*TEXTS}
+_IDS = {"id", "ids", "name", "no", "nr", "number", "code", "key", "uid", "index", "hash"}
+_VALUE_OF_WORKER = re.compile(
+    r"(?:worker|annotator|rater|coder|user|judge|turker|ann|w)[-_ ]?\d+|A[0-9A-Z]{11,13}",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|\d{1,2}:\d{2}.*")
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_LIST = re.compile(r"\s*\[.*\]\s*", re.DOTALL)
+_NO = {"0", "1", "true", "false", "yes", "no", "y", "n"}
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A reading of a table."""
+
+    format: str  # "long", or "wide" for a column per annotator
+    columns: Mapping[str, str]  # Column of every role: its name, or its number without a header
+    workers: tuple[str, ...] = ()  # The annotators' columns of a wide table
+    is_sure: bool = True  # Whether a table such as this is nothing else
+
+    @property
+    def words(self) -> str:
+        """The options of the command line that say the same."""
+        words = ["--format", self.format]
+        for role, name in self.columns.items():
+            words += ["--columns", f"{role}={name}"]
+        return shlex.join([*words, *(["--workers", ",".join(self.workers)] if self.workers else [])])
+
+    @property
+    def said(self) -> str:
+        """The reading in words."""
+        parts = [f"{role}={name}" for role, name in self.columns.items()]
+        if self.workers:
+            shown = ", ".join(self.workers[:5]) + (", …" if len(self.workers) > 5 else "")
+            parts.append(f"an annotator per column ({shown})")
+        return f"read as answers by the look of its columns: {', '.join(parts)}"
+
+    def options(self, given: ReadOptions) -> ReadOptions:
+        """Return the options that read a table so."""
+        columns = {**self.columns, **given.columns}
+        workers = given.workers if given.workers or not self.workers else self.workers
+        return replace(given, columns=columns, workers=workers)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, or of its first rows."""
+
+    name: str
+    cells: Sequence[str]
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The words of the name in lower case, without those for an id."""
+        found = [word.lower() for word in _WORD.findall(self.name)]
+        return tuple([word for word in found if word not in _IDS] or found)
+
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """The distinct values that are not missing."""
+        return frozenset(self.cells) - {*MISSING}
+
+    @cached_property
+    def n_filled(self) -> int:
+        """Number of cells that are not missing."""
+        return sum(cell in self.values for cell in self.cells)
+
+    @cached_property
+    def is_text(self) -> bool:
+        """Whether the cells are texts by their look: several words, seldom twice."""
+        words = sum(len(value.split()) for value in self.values)
+        return bool(self.values) and words >= 3 * len(self.values) and len(self.values) > 1
+
+    @cached_property
+    def is_id(self) -> bool:
+        """Whether the name is that of an id."""
+        found = [word.lower() for word in _WORD.findall(self.name)]
+        return bool(found) and found[-1] in {"id", "ids", "uid", "index", "key", "item", "task"}
+
+    @cached_property
+    def is_categorical(self) -> bool:
+        """Whether the cells could be labels: short, few, and no times or fractions."""
+        values = self.values
+        if not values or len(values) > min(60, max(8, self.n_filled // 2)):
+            return False
+        if any(len(value) > 60 or len(value.split()) > 5 for value in values):
+            return False
+        return not all(_DATE.fullmatch(value) for value in values)
+
+    def is_called(self, names: Iterable[str]) -> bool:
+        """Whether the last word of the name, or all of it, is one of some."""
+        return bool(self.words) and (self.words[-1] in names or " ".join(self.words) in names)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The first rows of a table by column."""
+
+    columns: tuple[Column, ...]
+    has_header: bool = True
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that were looked at."""
+        return len(self.columns[0].cells) if self.columns else 0
+
+    @cached_property
+    def text(self) -> Column | None:
+        """The column of texts: by its name, else the only one that looks like it."""
+        named = [one for one in self.columns if one.name.lower() in TEXTS]
+        named = [one for one in named if one.is_text] or named
+        looks = [one for one in self.columns if one.is_text]
+        return named[0] if named else looks[0] if len(looks) == 1 else None
+
+
+def peek(source: Source, delimiter: str | None = None) -> Table | None:
+    """Return the first rows of a delimited table; None where rows differ in their widths."""
+    mark, value = delimiter or delimiter_of(source), source.exact_text.value
+    is_cut = len(value) > MAX_PEEK
+    quoting = csv.QUOTE_MINIMAL if mark != "\t" or '"' in value[:MAX_PEEK] else csv.QUOTE_NONE
+    rows: list[list[str]] = []
+    try:
+        for _, _, row in islice(csv_rows(value[:MAX_PEEK], source.name, mark, quoting), 50_000):
+            if any(row) and not (len(row) == 1 and row[0].startswith("# ")):
+                rows.append(row)
+    except FormatError:
+        if not is_cut:
+            return None
+    rows = rows[:-1] if is_cut else rows
+    width = len(rows[0]) if rows else 0
+    if width < 2 or len(rows) < 2 or any(len(row) != width for row in rows):
+        return None
+    if mark == "," and is_marked(value):
+        rows = [[unguard(cell) for cell in row] for row in rows]
+    head, body = [cell.strip() for cell in rows[0]], [[c.strip() for c in r] for r in rows[1:]]
+    there = has_header(head, body)
+    names = head if there else [str(n) for n in range(1, width + 1)]
+    cells = zip(*(body if there else [head, *body]), strict=True)
+    return Table(tuple(map(Column, names, cells)), there)
+
+
+def has_header(head: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns: its cells are no values of theirs."""
+    if len(set(head)) < len(head) or not all(head):
+        named = [cell for cell in head if cell]
+        return len(set(named)) == len(named) and not _repeats(head, body)
+    return not _repeats(head, body)
+
+
+def _repeats(head: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
+    """Whether cells of the first row are values of their columns."""
+    again = [bool(cell) and any(row[n] == cell for row in body) for n, cell in enumerate(head)]
+    known = {*TEXTS, *_WORKERS, *_PERHAPS_WORKERS, *_LABELS, *_GOLD, "item", "id", "token", "word"}
+    return any(again) and not any(cell.lower() in known for cell in head)
+
+
+def guesses(table: Table, named: Mapping[str, str] | None = None) -> list[Guess]:
+    """Return the readings of a table as answers, the likeliest first; `named` are columns by role."""
+    named = named or {}
+    workers = [one for one in table.columns if one.name == named.get("worker")]
+    ways = (
+        lambda: _long(table, workers or _called_workers(table), named),
+        lambda: _wide(table),
+        lambda: _long(table, _asked(table), named),
+    )
+    each = ([guess for guess in way() if _agrees(guess, named)] for way in ways)
+    return next(filter(None, each), [])
+
+
+def _agrees(guess: Guess, named: Mapping[str, str]) -> bool:
+    return all(guess.columns.get(role, name) == name for role, name in named.items())
+
+
+# --------------------------------------------------------------------------------------------------
+# A row per answer.
+
+
+def _called_workers(table: Table) -> list[Column]:
+    """Return the columns of annotators by their names, or by names such as `worker7` in them."""
+    return (
+        [one for one in table.columns if one.is_called(_WORKERS)]
+        or [one for one in table.columns if not one.is_id and _all(one, _VALUE_OF_WORKER)]
+        or [one for one in table.columns if one.is_called(_PERHAPS_WORKERS)]
+    )
+
+
+def _asked(table: Table) -> list[Column]:
+    """Return the columns that could be annotators by their values alone: few, each many times."""
+    return [
+        one
+        for one in table.columns
+        if 2 <= len(one.values) <= table.n_rows // 3
+        and one.is_categorical
+        and not (one.is_id or one.is_called(_NO_LABELS | _LABELS))
+    ]
+
+
+def _long(
+    table: Table, workers: Sequence[Column], named: Mapping[str, str]
+) -> Iterator[Guess]:
+    """Yield readings with a column of annotators, one of items and one of labels."""
+    known = {one.name: one for one in table.columns}
+    for worker in workers:
+        is_called = worker.is_called(_WORKERS) or _all(worker, _VALUE_OF_WORKER)
+        is_called = is_called or worker.name == named.get("worker")
+        is_sure = is_called or worker.is_called(_PERHAPS_WORKERS)
+        item = known.get(named.get("item", "")) or _item_for(table, worker, is_named=is_called)
+        if item is None or not (is_sure or item.is_id or item is table.text):
+            continue
+        label = known.get(named.get("label", ""))
+        labels = _labels_for(table, worker, item) if label is None else [label]
+        for label in labels:
+            columns = {"item": item.name, "worker": worker.name, "label": label.name}
+            used = {item.name, worker.name, label.name}
+            gold = _gold_for(table, label, used)
+            if gold is not None:
+                columns["gold"] = gold.name
+            text = table.text
+            if text is not None and text.name not in used and _depends(text, item):
+                columns["text"] = text.name
+            yield Guess("long", columns, is_sure=is_sure and len(labels) == 1)
+        if labels:
+            return
+
+
+def _item_for(table: Table, worker: Column, *, is_named: bool) -> Column | None:
+    """Return the column of the items: where several annotators share its values."""
+    shared: list[tuple[int, Column]] = []
+    for one in table.columns:
+        if one is worker or one.is_called(_NEVER_ITEMS) or not one.n_filled:
+            continue
+        if table.text is not None and not _depends(table.text, one):
+            continue  # each row has a text of its own: authors, not annotators
+        pairs = set(zip(one.cells, worker.cells, strict=True))
+        by = defaultdict(set)
+        for value, who in pairs:
+            by[value].add(who)
+        if len(pairs) >= 0.8 * table.n_rows and any(len(who) > 1 for who in by.values()):
+            shared.append((len(one.values), one))
+    if shared:
+        # Ids before texts before what merely repeats; of these, what tells most items apart
+        def rank(pair: tuple[int, Column]) -> tuple[bool, bool, bool, int]:
+            n, one = pair
+            is_label = one.is_called(_LABELS) or one.is_called(_GOLD)
+            return one.is_id, one is table.text or one.is_text, not is_label, n
+
+        best = max(shared, key=rank)[1]
+        finest = max(n for n, _ in shared)
+        # An id of something larger, such as a document, is not that of the items
+        if len(best.values) < finest and table.text is not None:
+            texts = [one for _, one in shared if one is table.text]
+            if texts and len(texts[0].values) > len(best.values):
+                return texts[0]
+        return best
+    if not is_named:
+        return None
+    ids = [one for one in table.columns if one is not worker and one.is_id]
+    return next((one for one in ids if len(one.values) == table.n_rows), table.text)
+
+
+def _labels_for(table: Table, worker: Column, item: Column) -> list[Column]:
+    """Return the columns that could be the labels, those of the best evidence alone."""
+    ranked: dict[tuple[bool, bool], list[Column]] = defaultdict(list)
+    for one in table.columns:
+        if one is worker or one is item or one is table.text or one.is_called(_NO_LABELS):
+            continue
+        if set(one.words) & _GOLD or not one.values:
+            continue
+        is_named = one.is_called(_LABELS)
+        if not is_named and (not one.is_categorical or one.is_id):
+            continue
+        varies = not _depends(one, item) and not _depends(one, worker)
+        if varies or is_named or table.n_rows < 20:
+            ranked[is_named, varies].append(one)
+    for key in ((True, True), (True, False), (False, True), (False, False)):
+        if ranked[key]:
+            return ranked[key]
+    return []
+
+
+def _depends(one: Column, on: Column) -> bool:
+    """Whether a column has one value for every value of another that comes several times."""
+    first: dict[str, str] = {}
+    repeats = False
+    for value, key in zip(one.cells, on.cells, strict=True):
+        known = first.setdefault(key, value)
+        if known != value and value not in MISSING and known not in MISSING:
+            return False
+        repeats = repeats or key in first
+    return repeats
+
+
+def _gold_for(table: Table, label: Column, used: set[str]) -> Column | None:
+    """Return the column with the known labels: called so, with values that are labels."""
+    for one in table.columns:
+        if one.name in used or not set(one.words) & _GOLD or not one.values:
+            continue
+        if one.values <= label.values or (one.values & label.values and not one.values <= _NO):
+            return one
+    return None
+
+
+def _all(one: Column, pattern: re.Pattern[str]) -> bool:
+    return bool(one.values) and all(pattern.fullmatch(value) for value in one.values)
+
+
+# --------------------------------------------------------------------------------------------------
+# A column per annotator.
+
+
+def _wide(table: Table) -> Iterator[Guess]:
+    """Yield the reading with a row per item and a column of labels per annotator."""
+    text = table.text
+    others = [one for one in table.columns if one is not text and one.values]
+    stems = _numbered(others)
+    ids = [one for one in others if one.is_id and one not in stems]
+    item = next((one for one in ids if len(one.values) == table.n_rows), text)
+    rest = [one for one in others if one is not item and not set(one.words) & _GOLD]
+    rest = [one for one in rest if not one.is_called(_NEVER_LABELS)]
+    workers = stems or (rest if all(one.is_categorical for one in rest) else [])
+    vocabulary: set[str] = set().union(*(one.values for one in workers))
+    alike = all(
+        any(one.values & other.values for other in workers if other is not one) for one in workers
+    )
+    is_small = len(vocabulary) <= max(20, sum(one.n_filled for one in workers) // 4)
+    if len(workers) < 2 or not alike or not is_small or not table.has_header:
+        return
+    if not stems and (item is None or {value.lower() for value in vocabulary} <= _NO):
+        return  # answers to several questions, or several labels of each text
+    columns = {} if item is None else {"item": item.name}
+    if text is not None and text is not item:
+        columns["text"] = text.name
+    used = {*columns.values(), *(one.name for one in workers)}
+    both = Column("", [cell for one in workers for cell in one.cells])
+    gold = _gold_for(table, both, used)
+    if gold is not None:
+        columns["gold"] = gold.name
+    is_sure = bool(stems) or text is None or gold is not None
+    yield Guess("wide", columns, tuple(one.name for one in workers), is_sure)
+
+
+def _numbered(columns: Sequence[Column]) -> list[Column]:
+    """Return the columns that share a word such as "label" or "rater" and differ in the rest."""
+    groups: dict[str, list[Column]] = defaultdict(list)
+    for one in columns:
+        words = [word for word in one.words if word in _WORKERS | _LABELS | {"ann", "a", "w", "r"}]
+        if len(one.words) > 1 and words and not set(one.words) & (_GOLD | _NEVER_LABELS):
+            groups[words[0]].append(one)
+    best = max(groups.values(), key=len, default=[])
+    return best if len(best) > 1 and all(one.is_categorical for one in best) else []
+
+
+# --------------------------------------------------------------------------------------------------
+# What stands in for a sign that a table is one of answers, and what must not be read.
+
+
+def reject_lists(table: Table, file: str) -> None:
+    """Reject a table whose cells are written lists, such as of tokens with tags or of spans."""
+    for one in table.columns:
+        lists = [value for value in one.values if _LIST.fullmatch(value)]
+        if lists and len(lists) == len(one.values) and not one.is_called(_LABELS):
+            message = (
+                f"the cells of column {one.name!r} are lists, such as {lists[0][:40]}, which a CSV "
+                "table cannot hold: write the data as Parquet or as JSON lines, with real lists"
+            )
+            raise FormatError([Fault(message, file=file, line=1, kind="lists")])
+
+
+def which_one(found: Sequence[Guess], command: str = "goldspan aggregate FILE") -> str:
+    """Return the sentence that offers several readings, ready to be typed."""
+    shown = " or ".join(f"`{one.words}`" for one in found[:3])
+    return f"a table of answers, of which several columns could be the label: name one, {shown}"
