@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from goldspan.crowd.formats.columns import frame_columns
+from goldspan.crowd.formats.long import has_roles, is_label_studio, label_studio_error
 from goldspan.crowd.formats.span_table import is_span_table
 from goldspan.crowd.formats.tag_columns import (
     TOKENS,
@@ -23,9 +24,8 @@ from goldspan.crowd.formats.tag_columns import (
     spell_labels,
     with_names,
 )
-from goldspan.crowd.formats.long import has_roles, is_label_studio, label_studio_error
 from goldspan.crowd.grid import header_names
-from goldspan.crowd.guessing import guesses, peek, reject_lists, which_one
+from goldspan.crowd.guessing import guesses, peek, reject_lists, table_of, which_one
 from goldspan.crowd.labels import check_names, with_notes
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -260,8 +260,7 @@ def read_table(
     if isinstance(frame, pa.Table):
         frame = spell_labels(frame, source)
     name = format or guess_table(_schema(frame, options), options)
-    found: Crowd = get_format(name).read(Source(source, table=frame), options)
-    return found
+    return _read_guessed(name, frame, Source(source, table=frame), options)
 
 
 def read_parquet(table: pa.Table, source: Source, options: ReadOptions) -> Crowd:
@@ -270,8 +269,7 @@ def read_parquet(table: pa.Table, source: Source, options: ReadOptions) -> Crowd
         return ours
     table = spell_labels(table, source.name)
     name = guess_table({field.name: field.type for field in table.schema}, options)
-    found: Crowd = get_format(name).read(replace(source, table=table), options)
-    return found
+    return _read_guessed(name, table, replace(source, table=table), options)
 
 
 def _of_ours(table: pa.Table, name: str, options: ReadOptions) -> Crowd | None:
@@ -291,6 +289,21 @@ def guess_table(schema: Mapping[str, pa.DataType | None], options: ReadOptions) 
     if is_span_table(header, options.columns):
         return "span-table"
     return "long"
+
+
+def _read_guessed(name: str, frame: Any, source: Source, options: ReadOptions) -> Crowd:
+    """Read a table; of one of answers find out what its columns are, if their names do not say."""
+    said: tuple[str, ...] = ()
+    if name == "long" and not hasattr(type(frame), "collect"):
+        try:
+            table = frame if isinstance(frame, pa.Table) else frame_columns(frame, tuple)
+        except InputError:  # a column of mixed types, which need not be read
+            table = pa.table({})
+        if not has_roles(table.column_names, options):
+            found = guesses(table_of(table, source.name), options.columns)
+            if len(found) == 1 and (found[0].is_sure or options.columns):
+                name, options, said = found[0].format, found[0].options(options), (found[0].said,)
+    return with_notes(get_format(name).read(source, options), said)
 
 
 def _dataset_table(dataset: Any) -> pa.Table:

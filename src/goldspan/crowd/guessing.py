@@ -17,6 +17,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
+import pyarrow as pa
+
+from goldspan.crowd.formats.columns import as_strings
 from goldspan.crowd.grid import csv_rows, delimiter_of, is_marked, unguard
 from goldspan.crowd.options import MISSING, ReadOptions
 from goldspan.crowd.source import Source
@@ -24,6 +27,8 @@ from goldspan.errors import Fault, FormatError
 
 MAX_PEEK = 4_000_000
 """Characters of a table that are looked at."""
+MAX_ROWS = 50_000
+"""The same in rows."""
 TEXTS = (
     *("text", "sentence", "content", "body", "message", "utterance", "paragraph", "snippet"),
     *("review", "tweet", "comment"),
@@ -52,6 +57,10 @@ _NEVER_LABELS = {
 _NEVER_ITEMS = _NEVER_LABELS - {"link", "url", "index", "position"}
 _NO_LABELS = _NEVER_LABELS | {*TEXTS}
 _IDS = {"id", "ids", "name", "no", "nr", "number", "code", "key", "uid", "index", "hash"}
+_ITEMS = {
+    *("id", "ids", "uid", "index", "key", "item", "task", "url", "link", "image", "file", "unit"),
+    *("doc", "document", "sample", "example", "instance", "question", "pair", "hit", "record"),
+}
 _VALUE_OF_WORKER = re.compile(
     r"(?:worker|annotator|rater|coder|user|judge|turker|ann|w)[-_ ]?\d+|A[0-9A-Z]{11,13}",
     re.IGNORECASE,
@@ -77,7 +86,9 @@ class Guess:
         words = ["--format", self.format]
         for role, name in self.columns.items():
             words += ["--columns", f"{role}={name}"]
-        return shlex.join([*words, *(["--workers", ",".join(self.workers)] if self.workers else [])])
+        return shlex.join(
+            [*words, *(["--workers", ",".join(self.workers)] if self.workers else [])]
+        )
 
     @property
     def said(self) -> str:
@@ -126,9 +137,9 @@ class Column:
 
     @cached_property
     def is_id(self) -> bool:
-        """Whether the name is that of an id."""
+        """Whether the name is that of items."""
         found = [word.lower() for word in _WORD.findall(self.name)]
-        return bool(found) and found[-1] in {"id", "ids", "uid", "index", "key", "item", "task"}
+        return bool(found) and found[-1] in _ITEMS
 
     @cached_property
     def is_categorical(self) -> bool:
@@ -173,7 +184,7 @@ def peek(source: Source, delimiter: str | None = None) -> Table | None:
     quoting = csv.QUOTE_MINIMAL if mark != "\t" or '"' in value[:MAX_PEEK] else csv.QUOTE_NONE
     rows: list[list[str]] = []
     try:
-        for _, _, row in islice(csv_rows(value[:MAX_PEEK], source.name, mark, quoting), 50_000):
+        for _, _, row in islice(csv_rows(value[:MAX_PEEK], source.name, mark, quoting), MAX_ROWS):
             if any(row) and not (len(row) == 1 and row[0].startswith("# ")):
                 rows.append(row)
     except FormatError:
@@ -192,6 +203,16 @@ def peek(source: Source, delimiter: str | None = None) -> Table | None:
     return Table(tuple(map(Column, names, cells)), there)
 
 
+def table_of(table: pa.Table, name: str) -> Table:
+    """Return the first rows of an Arrow table, without columns of lists and of bytes."""
+    found = []
+    for field in table.schema:
+        if not (pa.types.is_nested(field.type) or pa.types.is_binary(field.type)):
+            cells = as_strings(table.column(field.name).slice(0, MAX_ROWS), field.name, name)
+            found.append(Column(field.name, [cell.strip() for cell in cells.to_pylist()]))
+    return Table(tuple(found))
+
+
 def has_header(head: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: its cells are no values of theirs."""
     if len(set(head)) < len(head) or not all(head):
@@ -208,15 +229,15 @@ def _repeats(head: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
 
 
 def guesses(table: Table, named: Mapping[str, str] | None = None) -> list[Guess]:
-    """Return the readings of a table as answers, the likeliest first; `named` are columns by role."""
+    """Return the readings of a table as answers, the likeliest first, with `named` columns."""
     named = named or {}
     workers = [one for one in table.columns if one.name == named.get("worker")]
     ways = (
-        lambda: _long(table, workers or _called_workers(table), named),
-        lambda: _wide(table),
-        lambda: _long(table, _asked(table), named),
+        _long(table, workers or _called_workers(table), named),
+        _wide(table),
+        _long(table, _asked(table), named),
     )
-    each = ([guess for guess in way() if _agrees(guess, named)] for way in ways)
+    each = ([guess for guess in way if _agrees(guess, named)] for way in ways)
     return next(filter(None, each), [])
 
 
@@ -248,9 +269,7 @@ def _asked(table: Table) -> list[Column]:
     ]
 
 
-def _long(
-    table: Table, workers: Sequence[Column], named: Mapping[str, str]
-) -> Iterator[Guess]:
+def _long(table: Table, workers: Sequence[Column], named: Mapping[str, str]) -> Iterator[Guess]:
     """Yield readings with a column of annotators, one of items and one of labels."""
     known = {one.name: one for one in table.columns}
     for worker in workers:
@@ -258,7 +277,7 @@ def _long(
         is_called = is_called or worker.name == named.get("worker")
         is_sure = is_called or worker.is_called(_PERHAPS_WORKERS)
         item = known.get(named.get("item", "")) or _item_for(table, worker, is_named=is_called)
-        if item is None or not (is_sure or item.is_id or item is table.text):
+        if item is None or not (is_called or item.is_id or item is table.text):
             continue
         label = known.get(named.get("label", ""))
         labels = _labels_for(table, worker, item) if label is None else [label]
@@ -291,24 +310,20 @@ def _item_for(table: Table, worker: Column, *, is_named: bool) -> Column | None:
         if len(pairs) >= 0.8 * table.n_rows and any(len(who) > 1 for who in by.values()):
             shared.append((len(one.values), one))
     if shared:
-        # Ids before texts before what merely repeats; of these, what tells most items apart
-        def rank(pair: tuple[int, Column]) -> tuple[bool, bool, bool, int]:
-            n, one = pair
-            is_label = one.is_called(_LABELS) or one.is_called(_GOLD)
-            return one.is_id, one is table.text or one.is_text, not is_label, n
-
-        best = max(shared, key=rank)[1]
-        finest = max(n for n, _ in shared)
+        best = max(shared, key=lambda pair: _rank(pair[0], pair[1], table))[1]
         # An id of something larger, such as a document, is not that of the items
-        if len(best.values) < finest and table.text is not None:
-            texts = [one for _, one in shared if one is table.text]
-            if texts and len(texts[0].values) > len(best.values):
-                return texts[0]
-        return best
+        text = next((one for n, one in shared if one is table.text and n > len(best.values)), None)
+        return text or best
     if not is_named:
         return None
     ids = [one for one in table.columns if one is not worker and one.is_id]
     return next((one for one in ids if len(one.values) == table.n_rows), table.text)
+
+
+def _rank(n_values: int, one: Column, table: Table) -> tuple[bool, bool, bool, int]:
+    """Ids go before texts before what merely repeats; of these, what tells most items apart."""
+    is_label = one.is_called(_LABELS | _GOLD)
+    return one.is_id, one is table.text or one.is_text, not is_label, n_values
 
 
 def _labels_for(table: Table, worker: Column, item: Column) -> list[Column]:
@@ -419,7 +434,6 @@ def reject_lists(table: Table, file: str) -> None:
             raise FormatError([Fault(message, file=file, line=1, kind="lists")])
 
 
-def which_one(found: Sequence[Guess], command: str = "goldspan aggregate FILE") -> str:
-    """Return the sentence that offers several readings, ready to be typed."""
-    shown = " or ".join(f"`{one.words}`" for one in found[:3])
-    return f"a table of answers, of which several columns could be the label: name one, {shown}"
+def which_one(found: Sequence[Guess]) -> str:
+    """Return several readings as options of the command line, ready to be typed."""
+    return " or ".join(f"`{one.words}`" for one in found[:3])

@@ -38,11 +38,11 @@ from goldspan.crowd.formats.columns import (
 )
 from goldspan.crowd.formats.tag_columns import spell_labels
 from goldspan.crowd.grid import (
+    Grid,
     any_formula,
     cell_text,
     first_line,
     guard,
-    Grid,
     guess_delimiter,
     header_names,
     marked,
@@ -50,8 +50,8 @@ from goldspan.crowd.grid import (
     read_grid,
     reject_twice,
 )
-from goldspan.crowd.guessing import peek
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
+from goldspan.crowd.guessing import peek
 from goldspan.crowd.labels import (
     check_workers,
     guess_encoding,
@@ -480,7 +480,8 @@ def read_wide(grid: Grid, options: ReadOptions, notes: tuple[str, ...]) -> Crowd
         if role in named:
             cells[role] = grid.column(named[role]).take(pa.array(row))
     columns = {role: numbered(cell, role, grid.name) for role, cell in cells.items()}
-    notes = (*notes, *grid.notes, *_unread(header, {**named, **dict(zip(workers, workers))}))
+    unread = [name for name in header if name not in workers]
+    notes = (*notes, *grid.notes, *_unread(unread, named))
     return _read(Rows(grid.name, columns, grid.line[row]), replace(options, workers=None), notes)
 
 

@@ -194,13 +194,13 @@ def sniff(source: Source) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a wide table; a DataFrame without an item column is one item."""
-    if source.table is not None:
-        return _read(_grid_of(source), options, ())
-    grid = read_grid(source, options.delimiter)
+    is_table = source.table is not None
+    grid = _grid_of(source) if is_table else read_grid(source, options.delimiter)
+    notes = () if is_table else source.text.notes
     has_tokens = "token" in options.columns or {*TOKEN} & {name.lower() for name in grid.header}
     if not has_tokens and (options.workers or "item" in options.columns):
-        return read_wide(grid, options, source.text.notes)
-    return _read(grid, options, source.text.notes)
+        return read_wide(grid, options, notes)
+    return _read(grid, options, notes)
 
 
 def _grid_of(source: Source) -> Grid:
