@@ -299,7 +299,8 @@ def _read_guessed(name: str, frame: Any, source: Source, options: ReadOptions) -
             table = frame if isinstance(frame, pa.Table) else frame_columns(frame, tuple)
         except InputError:  # a column of mixed types, which need not be read
             table = pa.table({})
-        if not has_roles(table.column_names, options):
+        names = table.column_names
+        if not (has_roles(names, options) or is_label_studio(names)):
             found = guesses(table_of(table, source.name), options.columns)
             if len(found) == 1 and (found[0].is_sure or options.columns):
                 name, options, said = found[0].format, found[0].options(options), (found[0].said,)
