@@ -36,9 +36,12 @@ TEXTS = (
 """Usual names of columns of texts, in any case."""
 _WORKERS = {
     *("worker", "annotator", "rater", "coder", "labeler", "labeller", "judge", "turker", "expert"),
-    *("crowdworker", "contributor", "evaluator", "assessor", "grader", "voter", "annotated by"),
+    *("crowdworker", "contributor", "evaluator", "assessor", "grader", "voter", "tagger", "by"),
 }
-_PERHAPS_WORKERS = {"user", "participant", "respondent", "subject", "reviewer", "person", "name"}
+_PERHAPS_WORKERS = {
+    *("user", "username", "participant", "respondent", "subject", "reviewer", "reader", "student"),
+    *("teacher", "physician", "doctor", "radiologist", "linguist", "volunteer", "player", "anon"),
+}
 """Names that are those of annotators only where several of them are asked about one item."""
 _LABELS = {
     *("label", "tag", "answer", "response", "annotation", "category", "class", "sentiment"),
@@ -61,11 +64,13 @@ _ITEMS = {
     *("id", "ids", "uid", "index", "key", "item", "task", "url", "link", "image", "file", "unit"),
     *("doc", "document", "sample", "example", "instance", "question", "pair", "hit", "record"),
 }
+_OF_IDS = {*TEXTS, *_ITEMS, "q", "t", "s", "p", "sent", "row", "img", "case"}
 _VALUE_OF_WORKER = re.compile(
     r"(?:worker|annotator|rater|coder|user|judge|turker|ann|w)[-_ ]?\d+|A[0-9A-Z]{11,13}",
     re.IGNORECASE,
 )
 _DATE = re.compile(r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|\d{1,2}:\d{2}.*")
+_FRACTION = re.compile(r"[+-]?\d*[.,]\d+(?:e[+-]?\d+)?", re.IGNORECASE)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 _LIST = re.compile(r"\s*\[.*\]\s*", re.DOTALL)
 _NO = {"0", "1", "true", "false", "yes", "no", "y", "n"}
@@ -139,7 +144,7 @@ class Column:
     def is_id(self) -> bool:
         """Whether the name is that of items."""
         found = [word.lower() for word in _WORD.findall(self.name)]
-        return bool(found) and found[-1] in _ITEMS
+        return bool(found) and (found[-1] in _ITEMS or found[-1].removesuffix("id") in _OF_IDS)
 
     @cached_property
     def is_categorical(self) -> bool:
@@ -149,7 +154,13 @@ class Column:
             return False
         if any(len(value) > 60 or len(value.split()) > 5 for value in values):
             return False
-        return not all(_DATE.fullmatch(value) for value in values)
+        return not (self.is_measured or _all(self, _DATE))
+
+    @cached_property
+    def is_measured(self) -> bool:
+        """Whether the cells are numbers with fractions, of which few come twice."""
+        is_fraction = _all(self, _FRACTION) and len(self.values) > 1
+        return is_fraction and 2 * len(self.values) > min(self.n_filled, 20)
 
     def is_called(self, names: Iterable[str]) -> bool:
         """Whether the last word of the name, or all of it, is one of some."""
@@ -290,7 +301,8 @@ def _long(table: Table, workers: Sequence[Column], named: Mapping[str, str]) -> 
             text = table.text
             if text is not None and text.name not in used and _depends(text, item):
                 columns["text"] = text.name
-            yield Guess("long", columns, is_sure=is_sure and len(labels) == 1)
+            is_clear = is_called or (is_sure and label.is_called(_LABELS))
+            yield Guess("long", columns, is_sure=is_clear and len(labels) == 1)
         if labels:
             return
 
@@ -299,9 +311,9 @@ def _item_for(table: Table, worker: Column, *, is_named: bool) -> Column | None:
     """Return the column of the items: where several annotators share its values."""
     shared: list[tuple[int, Column]] = []
     for one in table.columns:
-        if one is worker or one.is_called(_NEVER_ITEMS) or not one.n_filled:
+        if one is worker or one.is_called(_NEVER_ITEMS) or one.is_measured or _all(one, _DATE):
             continue
-        if table.text is not None and not _depends(table.text, one):
+        if not is_named and table.text is not None and not _depends(table.text, one):
             continue  # each row has a text of its own: authors, not annotators
         pairs = set(zip(one.cells, worker.cells, strict=True))
         by = defaultdict(set)
@@ -332,7 +344,7 @@ def _labels_for(table: Table, worker: Column, item: Column) -> list[Column]:
     for one in table.columns:
         if one is worker or one is item or one is table.text or one.is_called(_NO_LABELS):
             continue
-        if set(one.words) & _GOLD or not one.values:
+        if set(one.words) & _GOLD or not one.values or one.is_measured:
             continue
         is_named = one.is_called(_LABELS)
         if not is_named and (not one.is_categorical or one.is_id):
