@@ -11,22 +11,10 @@ import pytest
 from goldspan.crowd import read_crowd
 from goldspan.errors import GoldspanError
 
-WORDS = [
-    "soup",
-    "bread",
-    "Oslo",
-    "Rome",
-    "cold",
-    "warm",
-    "river",
-    "road",
-    "letter",
-    "friend",
-    "garden",
-    "window",
-    "music",
-    "paper",
-]
+WORDS = (
+    *("soup", "bread", "Oslo", "Rome", "cold", "warm", "river"),
+    *("road", "letter", "friend", "garden", "window", "music", "paper"),
+)
 NAMES = {
     "number": ("id", "row", "code", "amount", "size", "year", "zip", "order_id", "Unnamed: 0"),
     "fraction": ("price", "weight", "score", "lat", "lon", "share", "p_value", "temperature"),
