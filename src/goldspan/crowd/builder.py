@@ -5,12 +5,10 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.labels import bad_label_faults, read_labels, settle, stripped_faults
@@ -310,41 +308,6 @@ class CrowdBuilder:
             )
         )
         self._codes.extend(self._code(tags))
-
-    def add_answers(
-        self,
-        items: NDArray[np.integer],
-        workers: Sequence[str],
-        tags: Sequence[str],
-        codes: NDArray[np.int16],
-        *,
-        lines: Sequence[int],
-        numbers: Sequence[Sequence[int | None]] = (),
-    ) -> None:
-        """Add answers that were checked, all at once.
-
-        Args:
-            items: int [n_answers], indexes from `add_item`.
-            workers: Ids of the workers, [n_answers], all of them from `add_worker`.
-            tags: The distinct tags.
-            codes: int16 [n_labels], a tag's place or -1, for every token of the answers' items.
-            lines: Where they stand, [n_answers].
-            numbers: The attempt of every answer, `started`, `submitted`, `cost` and `guideline`;
-                what is left out is not known.
-        """
-        n_answers = len(items)
-        facts = [*numbers, *([None] * n_answers for _ in _UNITS)][: len(_UNITS)]
-        columns = (
-            items.tolist(), [self._workers[worker] for worker in workers], *facts,
-            repeat(self.source, n_answers), lines, repeat(None, n_answers),
-        )  # fmt: skip
-        self._answers += map(Answer._make, zip(*columns, strict=True))
-        there, first = np.unique(codes, return_index=True)
-        table = np.full(len(tags) + 1, -1, np.int32)
-        for code in there[np.argsort(first)].tolist():
-            if code >= 0:
-                table[code] = self._labels.setdefault(tags[code], len(self._labels))
-        self._codes.frombytes(table[codes].tobytes())
 
     def build(self, *, single: bool = False) -> Crowd:
         """Make the crowd.

@@ -29,6 +29,7 @@ from crowd_strategies import alike, common_crowds, crowds, lines_of, only_used, 
 from crowd_tables import TABLE_TEXT, damaged, fitted, read_or_refuse, small, tree, written, zipped
 from goldspan.crowd import Crowd, CrowdBuilder, read_crowd, write_crowd
 from goldspan.crowd.model import ANSWER_COLUMNS
+from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import FORMATS, get_format, of_kind
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import FormatError, GoldspanError, InputError
@@ -221,7 +222,10 @@ def clear(crowd: Crowd) -> Crowd | None:
 
 
 def spans_only(crowd: Crowd) -> Crowd | None:
-    return None if crowd.tagset.rules.is_plain else crowd
+    """Leave out labels and names that mean "none" in a table, which its writer refuses."""
+    names = {*crowd.tagset.types, *crowd.worker_ids.to_pylist()}
+    none = any(name.strip() in ReadOptions.missing for name in names)
+    return None if crowd.tagset.rules.is_plain or none else crowd
 
 
 def gold_spans(crowd: Crowd) -> Crowd | None:

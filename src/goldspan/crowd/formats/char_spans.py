@@ -69,6 +69,7 @@ def cut_text(
     listed = list(tokens)
     if not listed:
         raise record.error("an item without tokens: leave it out", "no-tokens")
+    check_starts(record, listed, starts)
     if text is None:
         return Cut(listed, None, [], None, None)
     try:
@@ -78,6 +79,15 @@ def cut_text(
     if starts is not None:
         return Cut(listed, text, bounds, text, list(starts))
     return Cut(listed, text, bounds, None if text == " ".join(listed) else text, None)
+
+
+def check_starts(record: Record, tokens: Sequence[str], starts: Sequence[Any] | None) -> None:
+    """Reject places of tokens that are no numbers, or not as many as the tokens."""
+    wrong = [n for n in starts or () if type(n) is not int or not 0 <= n < 2**31]
+    if starts is not None and (wrong or len(starts) != len(tokens)):
+        seen = shown(wrong[0]) if wrong else f"{len(starts)} numbers"
+        message = f"token_start must be {len(tokens)} whole numbers, one per token, not {seen}"
+        raise record.error(message)
 
 
 def _cut_into(text: str, bounds: list[tuple[int, int]], *, is_given: bool) -> Cut:

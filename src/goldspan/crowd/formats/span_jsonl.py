@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -14,8 +13,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.formats import span_columns
-from goldspan.crowd.formats.char_spans import CharSpan, Cut, cut_text, read_span, whole_text
+from goldspan.crowd.formats.char_spans import (
+    CharSpan,
+    Cut,
+    check_starts,
+    cut_text,
+    read_span,
+    whole_text,
+)
 from goldspan.crowd.formats.json_records import (
     MAX_INTEGER,
     Record,
@@ -25,7 +30,6 @@ from goldspan.crowd.formats.json_records import (
     read_records,
     shown,
 )
-from goldspan.crowd.formats.span_columns import NeedsCareError
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     SpanRows,
@@ -237,52 +241,7 @@ def sniff(source: Source) -> bool:
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
-    """Read span JSONL: in columns where every line is as usual, else record by record."""
-    with suppress(NeedsCareError):
-        return _read_columns(source, options)
-    return _read_records(source, options)
-
-
-def _read_columns(source: Source, options: ReadOptions) -> Crowd:
-    is_usual = not options.columns and options.workers is None and options.offsets == "codepoint"
-    if source.is_folder or not is_usual:
-        raise NeedsCareError
-    header, data, first_line = Header(), source.utf8, 1
-    start = next(read_records(source, []), None)
-    if start is not None and HEADER in start.value:
-        header, first_line = Header.read(start), 2
-        options, data = header.options(start, options), data.partition(b"\n")[2]
-    rows = span_columns.read_rows(data)
-    item, first = span_columns.item_of_rows(rows)
-    said = span_columns.answers_of(rows)
-    if header.codec and not {*said.kind.unique().to_pylist()} <= {*header.codec.types}:
-        raise NeedsCareError
-    n_without = rows.column("tokens").null_count
-    unit = header.unit or ("char" if n_without else "token")
-    if n_without not in {0, len(rows)} or get_encoding(options.encoding or "BIO").is_plain:
-        raise NeedsCareError
-    items, cuts = [], []
-    names = ("item", "doc", "text", "tokens", "token_start")
-    columns = rows.select(names).take(first).to_pydict().values()
-    for row, name, doc, *own in zip(first.tolist(), *columns, strict=True):
-        value = dict(zip(names[2:], own, strict=True))
-        record = Record(value, source.name, row + first_line, name)
-        try:
-            cut = _cut(record, [], unit, options.tokens, None)
-        except FormatError:
-            raise NeedsCareError from None
-        cuts.append(cut)
-        items.append(
-            {"item_id": name, "tokens": cut.tokens, "group": doc, "text": cut.keep_text,
-             "token_start": cut.starts, "line": record.line}
-        )  # fmt: skip
-    places = span_columns.places_of(said, item, cuts, unit)
-    rest = header.workers, first_line
-    crowd = span_columns.build(source, options, said, item, items, places, *rest)
-    return header.apply(crowd, options)
-
-
-def _read_records(source: Source, options: ReadOptions) -> Crowd:
+    """Read span JSONL."""
     faults: list[Fault] = []
     records = read_records(source, faults, options.progress)
     first, header = next(records, None), Header()
@@ -442,12 +401,7 @@ def _cut(record: Record, said: list[Record], unit: str, rule: str, known: Cut | 
             return known
         return whole_text(whole) if single else cut_text(record, whole, rule=rule)
     text = record.string("text")
-    if starts is not None:
-        wrong = [n for n in starts if type(n) is not int or not 0 <= n < 2**31]
-        if wrong or len(starts) != len(tokens):
-            seen = shown(wrong[0]) if wrong else f"{len(starts)} numbers"
-            message = f"token_start must be {len(tokens)} whole numbers, one per token, not {seen}"
-            raise record.error(message)
+    check_starts(record, tokens, starts)
     try:
         cut = cut_text(record, text, tokens, starts)
     except FormatError:
