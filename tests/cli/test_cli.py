@@ -141,6 +141,18 @@ def test_the_confidences_of_a_written_file_are_measured(tmp_path, ending):
     assert ("cross-entropy" in text) == (ending == "parquet")
 
 
+def test_score_says_how_both_files_were_read(tmp_path):
+    tagged, spans = tmp_path / "tagged.conll", tmp_path / "ann.jsonl"
+    tagged.write_text("Seen\tLOC-B\nplatte\tLOC-I\nrauscht\tO\n")
+    spans.write_text('{"id": "a", "text": "Seenplatte rauscht", "label": [[0, 10, "LOC"]]}\n')
+    run = goldspan_run("score", tagged, spans)
+    assert "LOC             100.00" in run.stdout
+    assert f"{tagged}: tags of spans in another spelling: 'LOC-B' as B-LOC" in run.stderr
+    assert f"{spans}: its only annotator, ann, says what is known of it" in run.stderr
+    facts = json.loads(done("score", tagged, spans, "--json"))
+    assert [len(said) for said in facts["remarks"].values()] == [1, 1]
+
+
 def test_gold_on_standard_output_is_the_file_and_the_words_go_elsewhere(gold):
     run = goldspan_run("aggregate", EXAMPLE, "-m", "mv-token", "-o", "-")
     assert run.stdout == gold.read_text()

@@ -47,3 +47,37 @@ def test_a_mapping_from_items_to_labels_is_a_side(side):
 def test_what_is_no_list_of_tags_is_told(wrong):
     with pytest.raises(InputError, match=r"^truth: "):
         score(wrong, [["O"]])
+
+
+# The characters of two sides are the same, their tokens are not
+
+WHOLE = b'{"id": "1", "text": "Seenplatte bei Plau", "label": [[0, 10, "LOC"], [15, 19, "LOC"]]}\n'
+PARTS = b"# id = 1\nSeen\tB-LOC\nplatte\tO\nbei\tO\nPlau\tB-LOC\n"
+
+
+def test_two_files_of_one_annotator_are_scored_by_their_characters():
+    found = score(WHOLE, PARTS)
+    assert (found.micro.n_right, found.micro.n_predicted, found.micro.n_true) == (1, 2, 2)
+    assert found.n_tokens == 4
+    assert score(WHOLE, WHOLE.replace(b'[0, 10, "LOC"], ', b"")).micro.recall == 0.5
+
+
+def test_other_ids_with_the_same_characters_are_matched_by_order():
+    assert score(WHOLE, PARTS.replace(b"id = 1", b"id = x")).micro.n_right == 1
+    with pytest.raises(InputError, match="and the texts differ too"):
+        score(WHOLE, PARTS.replace(b"id = 1", b"id = x").replace(b"bei", b"by"))
+
+
+def test_answers_of_several_annotators_are_no_labels_to_score():
+    answers = WHOLE.replace(b"}", b', "user": "a"}') + WHOLE.replace(b"}", b', "user": "b"}')
+    with pytest.raises(InputError, match="answers are to be aggregated first"):
+        score(WHOLE, answers)
+
+
+def test_outside_is_no_class_of_tokens_but_may_be_one_of_items():
+    found = score(b"Ann PER\nsang O\nin O\nOslo LOC\n", b"Ann PER\nsang O\nin LOC\nOslo O\n")
+    assert found.encoding == "PLAIN"
+    assert set(found.types) == {"PER", "LOC"}
+    assert (found.micro.n_right, found.micro.n_predicted, found.micro.n_true) == (1, 2, 2)
+    blood = score({"p": "O", "q": "A"}, {"p": "O", "q": "O"})
+    assert (blood.micro.n_right, blood.micro.n_true) == (1, 2)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crowd_tables import crowd_of
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd
-from goldspan.crowd.labels import guess_encoding, joined, read_labels, settle
+from goldspan.crowd.labels import guess_encoding, joined, read_labels, respelled, settle
 from goldspan.crowd.options import ALTERED, MISSING, ROLES, reading_options
 from goldspan.errors import FormatError, InputError, UnknownNameError
 from goldspan.spans import Codec, Span, write
@@ -107,12 +107,41 @@ def test_who_writes_iob_where_others_write_bio_is_named():
     assert read_crowd(_table(lambda tag: tag.replace("I-", "B-"))).import_report.notes == ()
 
 
-@pytest.mark.parametrize("rename", [str.lower, lambda tag: tag.replace("-", "_"), lambda t: t[0]])
-def test_tags_in_another_dress_are_labels_with_a_note(rename):
-    crowd = read_crowd(_table(rename))
+@pytest.mark.parametrize(
+    ("rename", "kind"),
+    [
+        (str.lower, "per"),
+        (lambda tag: tag.replace("-", "_"), "PER"),
+        (lambda tag: "-".join(reversed(tag.split("-"))), "PER"),
+        (lambda tag: "_".join(reversed(tag.split("-"))), "PER"),
+        (lambda tag: tag[0], "SPAN"),
+        (lambda tag: tag[0].lower(), "SPAN"),
+    ],
+)
+def test_tags_in_another_spelling_are_tags_of_spans_with_a_note(rename, kind):
+    crowd, usual = read_crowd(_table(rename)), read_crowd(_table())
+    assert crowd.tagset.types == (kind,)
+    assert (crowd.answers.codes == usual.answers.codes).all()
+    assert crowd.import_report.notes[0].startswith("tags of spans in another spelling: ")
+    assert read_crowd(_table(rename), encoding="PLAIN").tagset.rules.is_plain
+
+
+@pytest.mark.parametrize(
+    "tags", [("PER-B", "B-PER"), ("vitamin-X", "B"), ("B", "b"), ("PER-B", "PER-U", "PER-E")]
+)
+def test_tags_that_may_mean_something_else_are_not_respelled(tags):
+    assert respelled([*tags, "O"]) == {}
+    assert respelled(["PER-B", "PER-I"]) == {}
+
+
+def test_labels_beside_outside_are_labels_of_tokens_with_a_note():
+    crowd = read_crowd(b"token\ta\nAnn\tPER\nsang\tO\n", format="wide")
     assert crowd.tagset.rules.is_plain
-    (note,) = crowd.import_report.notes
-    assert "look like tags of spans, and are read as labels of single tokens" in note
+    assert "pass labels={'PER': 'I-PER', …}" in crowd.import_report.notes[0]
+    found = read_crowd(b"token\ta\nAnn\tPER\nsang\tO\n", labels={"PER": "I-PER"})
+    assert found.tagset.types == ("PER",)
+    mixed = read_crowd(b"token\ta\nAnn\tB\nsang\tO\nso\tx\n", format="wide")
+    assert "look like tags of spans" in mixed.import_report.notes[0]
 
 
 def test_one_side_that_never_closes_its_spans_is_refused_by_name():

@@ -235,7 +235,7 @@ def test_a_level_that_is_no_share_is_refused(level):
 
 @each("few", [-1, 1, 99])
 def test_too_few_resamples_are_refused(few):
-    with pytest.raises(InputError, match=f"resamples of at least 100, not {few}"):
+    with pytest.raises(InputError, match=f"bootstrap must be 0 or at least 100, not {few}"):
         score(TRUTH, FOUND, bootstrap=few)
 
 

@@ -525,7 +525,8 @@ def score(
     """Compare labels with the truth: precision, recall and F1 of spans, and accuracy.
 
     Items are matched by their ids, or by their order if the files share no id and have the same
-    tokens. If the labels come from `goldspan aggregate` (.jsonl, .parquet, .csv), the calibration
+    texts; the tokens may differ. A file without gold that has one annotator is what that one says.
+    If the labels come from `goldspan aggregate` (.jsonl, .parquet, .csv), the calibration
     of their confidences is measured too.
 
     Examples:
@@ -536,33 +537,33 @@ def score(
     """
     from goldspan.aggregation.plausibility import measure_confidence
     from goldspan.aggregation.written import read_confidences
-    from goldspan.crowd.measures import aligned_sides
+    from goldspan.crowd.measures import aligned_sides, labels_of
     from goldspan.spans import score as compare
-    from goldspan.spans.scoring import MIN_RESAMPLES
-
-    if 0 < bootstrap < MIN_RESAMPLES:
-        raise typer.BadParameter(
-            f"--bootstrap must be 0 or at least {MIN_RESAMPLES}, not {bootstrap}: an interval of "
-            "fewer resamples means nothing"
-        )
 
     with steps(3, quiet=json) as step:
         step(f"reading {predicted}")
-        labels = reading.read(predicted, step.part)
+        labels = labels_of(reading.read(predicted, step.part), predicted)
         step(f"reading {truth}")
-        found, gold = aligned_sides(labels, reading.read(truth, step.part))
+        known = labels_of(reading.read(truth, step.part), truth)
+        found, gold = aligned_sides(labels, known)
         step("comparing")
         result = compare(
             gold, found, policy=policy, bootstrap=bootstrap, random_state=seed, wrong=wrong
         )
         try:
-            sure = None if predicted == "-" else read_confidences(predicted, labels)
+            is_cut = found.n_tokens != labels.n_tokens  # there are no confidences of pieces
+            sure = None if predicted == "-" or is_cut else read_confidences(predicted, labels)
         except FaultsError as error:
             warn(f"confidences are not measured: {error}")
             sure = None
         if sure:
             result = replace(result, confidence=measure_confidence(found, *sure, gold, None))
     facts = {"predicted": predicted, "truth": truth, **result.to_dict()}
+    reports = labels.import_report, known.import_report
+    facts["remarks"] = dict(zip((predicted, truth), (one.remarks for one in reports), strict=True))
+    for line in [] if json else [line for one in reports for line in as_read(one)]:
+        if not line.endswith(("as gold only", "are read as gold")):  # as is asked for
+            warn(line)
     print_result(facts, _score_lines(result, gold), as_json=json)
 
 

@@ -322,6 +322,7 @@ class CrowdBuilder:
             message = "the file holds no item: is the path right?"
             self.faults.append(Fault(message, file=self.source, kind="empty"))
         labels = read_labels(list(self._labels), self.options, single=single)
+        self.notes += labels.notes
         self.warnings += stripped_faults(self._labels, self.source, self.options)
         if labels.bad:
             places = self._bad_places(labels.bad)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise, zip_longest
+from itertools import accumulate, pairwise, zip_longest
 from typing import Any
 
 import numpy as np
@@ -209,6 +209,16 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
     return with_notes(crowd.with_gold(gold), [note])
 
 
+def with_known_labels(crowd: Crowd) -> Crowd:
+    """Return a crowd without gold that has one annotator with what that one says as gold."""
+    if crowd.gold is not None or crowd.n_workers != 1:
+        return crowd
+    gold = np.full(crowd.n_tokens, -1, np.int16)
+    gold[crowd.token_of] = crowd.latest.codes
+    note = f"its only annotator, {crowd.worker_ids[0].as_py()}, says what is known of it"
+    return with_notes(crowd.with_gold(gold), [note])
+
+
 def _whole(crowd: Crowd, other: Crowd, name: str) -> Crowd:
     """Attach the gold of the same items, without a look at each: a campaign does it every round."""
     tagset = joined(crowd.tagset, other.tagset)
@@ -232,48 +242,44 @@ def _difference(mine: list[str], theirs: list[str], name: str, item: str) -> Fau
 
 
 def with_same_tokens(left: Crowd, right: Crowd) -> tuple[Crowd, Crowd]:
-    """Cut the tokens of two crowds alike where items of one id have one text and other tokens."""
-    # Items whose texts or places of tokens are not known stay as they are
-    if left.token_start is None or right.token_start is None:
-        return left, right
-    if left.texts is None or right.texts is None:
-        return left, right
+    """Cut the tokens of two crowds alike where items of one id have the same characters."""
     place = {name: n for n, name in enumerate(right.item_ids.to_pylist())}
-    mine: dict[int, list[int]] = {}
-    theirs: dict[int, list[int]] = {}
-    texts, others = left.texts.to_pylist(), right.texts.to_pylist()
+    mine: dict[int, set[int]] = {}
+    theirs: dict[int, set[int]] = {}
+    tokens, others = left.tokens_list, right.tokens_list
     for n, name in enumerate(left.item_ids.to_pylist()):
         at = place.get(name)
-        if at is None or texts[n] is None or texts[n] != others[at]:
+        if at is None or tokens[n] == others[at] or "".join(tokens[n]) != "".join(others[at]):
             continue
-        if left.tokens_list[n] != right.tokens_list[at]:
-            points = _points(left, n) | _points(right, at)
-            mine[n] = theirs[at] = sorted(points)
-    return split_tokens(left, mine), split_tokens(right, theirs)
+        mine[n] = theirs[at] = {*_ends(tokens[n]), *_ends(others[at])}
+    return _split_tokens(left, mine), _split_tokens(right, theirs)
 
 
-def split_tokens(crowd: Crowd, points: dict[int, list[int]]) -> Crowd:
-    """Cut tokens of some items at places of their texts."""
-    if not points or crowd.token_start is None:
+def _ends(tokens: Sequence[str]) -> Iterator[int]:
+    """Where tokens end in their characters."""
+    return accumulate(map(len, tokens))
+
+
+def _split_tokens(crowd: Crowd, points: Mapping[int, set[int]]) -> Crowd:
+    """Cut the tokens of some items at places of their characters."""
+    if not points:
         return crowd
     full = Codec.from_types(crowd.tagset.types, crowd.tagset.encoding)
     if set(crowd.tagset.tags) <= set(full.tags):
         crowd = recode(crowd, full)
-    assert crowd.token_start is not None
-    starts = crowd.token_start.tolist()
-    words = crowd.tokens.flatten().to_pylist()
+    starts = None if crowd.token_start is None else crowd.token_start.tolist()
     offsets = crowd.offsets.tolist()
     n_pieces = np.ones(crowd.n_tokens, np.int64)
     tokens: list[str] = []
     begins: list[int] = []
-    for n in range(crowd.n_items):
-        for t in range(offsets[n], offsets[n + 1]):
-            a, word = starts[t], words[t]
-            inner = [p for p in points.get(n, ()) if a < p < a + len(word)]
-            bounds = [a, *inner, a + len(word)]
+    for n, words in enumerate(crowd.tokens_list):
+        at = points.get(n, ())
+        for t, (word, end) in enumerate(zip(words, _ends(words), strict=True), start=offsets[n]):
+            first = end - len(word)
+            bounds = [0, *sorted(p - first for p in at if first < p < end), len(word)]
             n_pieces[t] = len(bounds) - 1
-            tokens += [word[b - a : e - a] for b, e in pairwise(bounds)]
-            begins += bounds[:-1]
+            tokens += [word[a:b] for a, b in pairwise(bounds)]
+            begins += [starts[t] + a for a in bounds[:-1]] if starts else []
     ends = np.concatenate([[0], np.cumsum(n_pieces)])
     answers = crowd.answers
     pieces = n_pieces[rows_of(crowd.offsets, answers.item)[1]]
@@ -286,18 +292,10 @@ def split_tokens(crowd: Crowd, points: dict[int, list[int]]) -> Crowd:
     return replace(
         crowd,
         tokens=list_array(pa.array(tokens, pa.string()), ends[crowd.offsets]),
-        token_start=np.array(begins, np.int32),
+        token_start=np.array(begins, np.int32) if starts else None,
         answers=answers,
         gold=gold,
     )
-
-
-def _points(crowd: Crowd, n: int) -> set[int]:
-    assert crowd.token_start is not None
-    first, last = crowd.offsets[n], crowd.offsets[n + 1]
-    starts = crowd.token_start[first:last].tolist()
-    ends = (a + len(word) for a, word in zip(starts, crowd.tokens_list[n], strict=True))
-    return {*starts, *ends}
 
 
 def _spread(

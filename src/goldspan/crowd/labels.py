@@ -45,6 +45,7 @@ class Labels:
     tagset: Codec  # The complete tag set of their types
     codes: NDArray[np.int16]  # [n_labels], code of every distinct string
     bad: dict[int, str]  # Why a string is not a tag, by its place in the list
+    notes: tuple[str, ...] = ()  # How tags are read that are spelled in another way
 
 
 def read_labels(raw: Sequence[str], options: ReadOptions, *, single: bool = False) -> Labels:
@@ -53,18 +54,21 @@ def read_labels(raw: Sequence[str], options: ReadOptions, *, single: bool = Fals
     known = [name for name in names if name is not None]
     wanted = options.encoding or ("PLAIN" if single else guess_encoding(known))
     rules = get_encoding(wanted)
+    spelling = {} if rules.is_plain else respelled(known)
+    names = [options.rename(spelling[name]) if name in spelling else name for name in names]
     read = [None if name is None else read_tag(name, rules) for name in names]
     good = [n for n, r in zip(names, read, strict=True) if r and not isinstance(r, TagFault)]
     tagset = Codec.from_tags([name for name in good if name is not None], rules)
     bad = {i: _explain(r, known) for i, r in enumerate(read) if isinstance(r, TagFault)}
     lost = tagset.outside if options.unknown == "outside" else -1
     codes = [tagset.index.get(n, -1) if i not in bad else lost for i, n in enumerate(names)]
-    return Labels(tagset, np.array(codes, np.int16), bad)
+    return Labels(tagset, np.array(codes, np.int16), bad, _spelling_notes(spelling))
 
 
 def guess_encoding(tags: Iterable[str]) -> str:
     """Guess the encoding from the prefixes that occur; BIO stands for IOB too (see `settle`)."""
     distinct = set(tags)
+    distinct = {respelled(distinct).get(tag, tag) for tag in distinct}
     letters = {letter for e in ENCODINGS.values() for letter in e.prefixes}
     seen = {tag.partition("-")[0] for tag in distinct if tag.partition("-")[2]} & letters
     if not seen:
@@ -74,6 +78,40 @@ def guess_encoding(tags: Iterable[str]) -> str:
         return fits[0]
     shared = {name: len(seen & ENCODINGS[name].prefixes.keys()) for name in _TRIED}
     return max(shared, key=lambda name: shared[name])
+
+
+def respelled(tags: Collection[str]) -> dict[str, str]:
+    """Return tags such as `PER-B`, `b_per` or a bare `B` as goldspan writes them, if all are such.
+
+    >>> respelled({"PER-B", "PER-I", "O"}) == {"PER-B": "B-PER", "PER-I": "I-PER"}
+    True
+    """
+    outside = {"O", "o"} & set(tags)
+    others = set(tags) - outside
+    letters = {letter for encoding in ENCODINGS.values() for letter in encoding.prefixes}
+    if not outside or any(one[:1] in letters and one[1:2] == "-" for one in others):
+        return {}
+    for spelling in _SPELLINGS:
+        found = {tag: match for tag in others if (match := spelling.fullmatch(tag))}
+        letters = {match["letter"] for match in found.values()}
+        capital = {letter.upper() for letter in letters}
+        is_one = letters in (capital, {letter.lower() for letter in letters})
+        known = any(capital <= e.prefixes.keys() for e in ENCODINGS.values() if not e.is_plain)
+        if found and len(found) == len(others) and is_one and known and capital & {"B", "I"}:
+            new = {
+                tag: f"{match['letter'].upper()}-{match.groupdict().get('kind', ONE_TYPE)}"
+                for tag, match in found.items()
+            }
+            return {
+                old: tag for old, tag in {**new, "o": "O"}.items() if old != tag and old in tags
+            }
+    return {}
+
+
+def _spelling_notes(spelling: Mapping[str, str]) -> tuple[str, ...]:
+    shown = [f"{old!r} as {new}" for old, new in sorted(spelling.items()) if new != "O"][:2]
+    plain = "if they are labels of single tokens, pass encoding='PLAIN' (--from PLAIN)"
+    return (f"tags of spans in another spelling: {', '.join(shown)}; {plain}",) if shown else ()
 
 
 def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
@@ -105,16 +143,17 @@ def with_notes(crowd: Crowd, notes: Sequence[str]) -> Crowd:
 
 def _disguised(crowd: Crowd) -> list[str]:
     """Say that labels of tokens look like tags of spans that are written in another way."""
-    tags = crowd.tagset.tags
-    alike = [tag for tag in tags if _TAG_LIKE.fullmatch(tag)]
-    if crowd.is_classification or not alike or not {"O", "o"} & set(tags):
+    tags = [tag for tag in crowd.tagset.tags if tag not in {"O", "o"}]
+    if crowd.is_classification or not tags or len(tags) == len(crowd.tagset.tags):
         return []
-    note = (
-        f"labels such as {alike[0]!r} look like tags of spans, and are read as labels of single "
-        "tokens: BIO writes B-PER, I-PER and O; pass encoding='BIO' (--from BIO) to be told which "
-        "labels to rename"
-    )
-    return [note]
+    alike = [tag for tag in tags if _TAG_LIKE.fullmatch(tag)]
+    first = (alike or tags)[0]
+    one = f"labels such as {first!r} beside 'O' are read as labels of single tokens: "
+    if not alike:
+        one += f"if neighbours of one label make a span, pass labels={{{first!r}: 'I-{first}', …}} "
+        return [f"{one}(--label {first}=I-{first} …)"]
+    one += "they look like tags of spans, which BIO writes B-PER, I-PER and O; pass "
+    return [f"{one}encoding='BIO' (--from BIO) to be told which labels to rename"]
 
 
 def _other_openings(crowd: Crowd) -> list[str]:
@@ -139,6 +178,13 @@ def _other_openings(crowd: Crowd) -> list[str]:
 
 
 _TAG_LIKE = re.compile(r"[BIbi]([-_].+)?|.+[-_][BI]")
+_SPELLINGS = [
+    re.compile(spelling)
+    for letter in ["(?P<letter>[BIESLUMWbieslumw])"]
+    for spelling in (letter, f"{letter}[-_](?P<kind>.+)", f"(?P<kind>.+)[-_]{letter}")
+]
+ONE_TYPE = "SPAN"
+"""The type of spans whose tags name none."""
 _LEAST_OPENED = 5
 """Spans of a worker whose openings say how the worker writes."""
 
@@ -272,6 +318,9 @@ def with_gold_labels(
                 line, at = lines[token] if lines else 0, token - int(crowd.offsets[n])
                 at = -1 if crowd.is_classification else at
                 where.append((place[label], Fault("", name, line, ids[n], at, "gold")))
+    crowd = with_notes(
+        crowd, [note for note in read.notes if note not in crowd.import_report.notes]
+    )
     crowd = _with_faults(crowd, listed_bad_labels(read.bad, where, options))
     table = np.append(read.codes, np.int16(-1))
     codes = table[[place.get(label, -1) for label in labels]].astype(np.int16)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._arrays import count_between, count_in_rows, plain
-from goldspan.crowd.gold import with_same_tokens
+from goldspan.crowd.gold import with_known_labels, with_same_tokens
 from goldspan.crowd.io import to_crowd
 from goldspan.crowd.model import Answers, Crowd
 from goldspan.errors import InputError
@@ -496,7 +496,7 @@ def score(
         reading["encoding"] = encoding
     left, right = _side(truth, "truth", reading), _side(predicted, "predicted", reading)
     if isinstance(left, Crowd) and isinstance(right, Crowd):
-        right, left = with_same_tokens(*aligned_sides(right, left))
+        right, left = aligned_sides(right, left)
     scored = score_tags(
         left,
         right,
@@ -518,16 +518,15 @@ def score(
 
 
 def aligned_sides(predicted: Crowd, truth: Crowd) -> tuple[Crowd, Crowd]:
-    """Return two crowds whose golds can be compared by item id."""
-    # Where no id is shared and the tokens are the same, the ids of the truth are taken for both
-    shared = set(predicted.item_ids.to_pylist()) & set(truth.item_ids.to_pylist())
-    if shared:
-        return predicted, truth
-    if predicted.tokens == truth.tokens:
-        return replace(predicted, item_ids=truth.item_ids), truth
+    """Return two crowds whose golds can be compared by item id and token."""
+    # Where no id is shared and the characters are the same, the ids of the truth are for both
+    if set(predicted.item_ids.to_pylist()) & set(truth.item_ids.to_pylist()):
+        return with_same_tokens(predicted, truth)
+    if [*map("".join, predicted.tokens_list)] == [*map("".join, truth.tokens_list)]:
+        return with_same_tokens(replace(predicted, item_ids=truth.item_ids), truth)
     raise InputError(
         f"no item id is on both sides ({predicted.item_ids[0].as_py()!r} …, "
-        f"{truth.item_ids[0].as_py()!r} …), and the tokens differ too: are these the same texts?"
+        f"{truth.item_ids[0].as_py()!r} …), and the texts differ too: are these the same texts?"
     )
 
 
@@ -549,6 +548,7 @@ def _side(data: Any, argument: str, reading: Mapping[str, Any]) -> Any:
         crowd = to_crowd(data, argument)
     else:
         crowd = to_crowd(_table_of(data), argument, **reading)
+    crowd = with_known_labels(crowd)
     if crowd.gold is None:
         raise InputError(
             f"{argument}: there are no known labels in it (it was read as "

@@ -453,8 +453,11 @@ def score(
     truth, predicted = (
         side.as_gold() if hasattr(type(side), "as_gold") else side for side in (truth, predicted)
     )
+    left_out = ""
     if any(hasattr(side, "item_ids") or isinstance(side, dict) for side in (truth, predicted)):
         gold, found, codec = align_by_id(truth, predicted, encoding)
+        if codec.rules.is_plain and len(gold.codes) >= len(gold.offsets):
+            left_out = "O"  # of tokens; of items it may be a label as any other
     else:
         gold_tags, found_tags = _same_shape(truth, predicted)
         rules = get_encoding(encoding or "BIO")
@@ -469,6 +472,7 @@ def score(
         level=level,
         random_state=random_state,
         wrong=wrong,
+        left_out=left_out,
     )
     return replace(scored, confidence=measure(truth, encoding)) if measure else scored
 
@@ -483,27 +487,27 @@ def score_codes(
     level: float = 0.95,
     random_state: int | np.random.Generator | None = 0,
     wrong: bool = False,
+    left_out: str = "",  # A type that is not counted: a label that says that nothing is there
 ) -> Score:
     """Do what `score` does on codes: int16 [n_tokens] on each side with the same offsets."""
     check_policy(policy)
     if bootstrap and bootstrap < MIN_RESAMPLES:
-        raise InputError(
-            f"bootstrap must be 0 or a number of resamples of at least {MIN_RESAMPLES}, not "
-            f"{bootstrap}: an interval of fewer means nothing"
-        )
+        allowed = f"must be 0 or at least {MIN_RESAMPLES}, not {bootstrap}"
+        raise InputError(f"{allowed}: an interval of fewer means nothing", parameter="bootstrap")
     if len(truth.codes) != len(predicted.codes):
-        raise InputError(
-            f"{len(truth.codes)} tokens on one side, {len(predicted.codes)} on the other"
-        )
+        sides = f"{len(truth.codes)} tokens on one side, {len(predicted.codes)} on the other"
+        raise InputError(sides)
     if not np.array_equal(truth.offsets, predicted.offsets):
         raise InputError("the two sides have different items: their offsets differ")
-    gold = find_spans(truth, codec, policy)
-    found = find_spans(predicted, codec, policy)
+    gold, found = (find_spans(side, codec, policy) for side in (truth, predicted))
+    if left_out in codec.types:
+        gold, found = (one.take(one.type != codec.types.index(left_out)) for one in (gold, found))
     right = right_spans(gold, found, len(truth.codes))
     both = (truth.codes >= 0) & (predicted.codes >= 0)
     n_tokens = int(both.sum())
     same = int((both & (truth.codes == predicted.codes)).sum())
     types = _by_type(gold, found, right, codec)
+    types.pop(left_out, None)
     seen = [r for r in types.values() if r.n_true + r.n_predicted]
     columns = np.array([r[:3] for r in seen]) if seen else np.zeros((1, 3))
     interval = None

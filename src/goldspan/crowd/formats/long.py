@@ -534,7 +534,7 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     labels = read_labels(strings, named)
     # The numbers of words are in the order in which they come, as the counts are.
     n_each = pc.value_counts(label.indices).field("counts").to_numpy()
-    notes = (*notes, *missing_notes(strings, n_each, options))
+    notes = (*notes, *labels.notes, *missing_notes(strings, n_each, options))
     unknown = listed_bad_labels(labels.bad, _places(rows, labels.bad), options)
     table = Table(
         rows,

@@ -248,7 +248,9 @@ def _read_labels(table: pa.Table, name: str) -> Crowd:
             texts=_chunk(table.column("text")) if "text" in there else None,
             token_start=None if starts is None else starts.to_numpy().astype(np.int32),
             attributes=table.select(more) if more else None,
-            import_report=ImportReport(name, "parquet", notes=("labels of an aggregation",)),
+            import_report=ImportReport(
+                name, "parquet", notes=("labels of an aggregation are read as gold",)
+            ),
         )
         broken = "not as many tags as tokens" if not fit else _broken(crowd)
     except _LAYOUT_ERRORS as error:

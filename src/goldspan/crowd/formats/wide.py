@@ -237,7 +237,7 @@ def _read(grid: Grid, options: ReadOptions, notes_before: tuple[str, ...]) -> Cr
     silent = [
         workers[w] for w in np.flatnonzero(np.bincount(answers.worker, minlength=len(workers)) == 0)
     ]
-    notes = [*notes_before, *grid.notes]
+    notes = [*notes_before, *grid.notes, *labels.notes]
     if not workers and options.workers is None:
         last = "token" if columns.gold is None else "gold"
         notes.append(
