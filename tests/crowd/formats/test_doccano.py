@@ -68,6 +68,19 @@ def test_the_worker_is_the_name_of_the_file():
     assert doccano.sniff(folder)
 
 
+def test_an_item_is_known_by_its_id_or_that_of_its_document_or_by_its_text():
+    bare = {key: value for key, value in ONE.items() if key != "id"}
+    crowd = read({**bare, "doc_id": 7, "user": "a"}, {**bare, "doc_id": 7, "user": "b"})
+    assert crowd.answers_of("7").keys() == {"a", "b"}
+    assert crowd.attributes is None
+    crowd = read(
+        {**bare, "user": "a"}, {**bare, "text": "Bob Roe sang", "user": "a"}, {**bare, "user": "b"}
+    )
+    assert crowd.item_ids.to_pylist() == ["1", "2"]
+    assert crowd.answers_of("1").keys() == {"a", "b"}
+    assert "no field 'key'" in message(ONE, columns={"item": "key"})
+
+
 def test_a_zip_of_files_is_read():
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:

@@ -177,9 +177,23 @@ def test_other_than_one_choice_is_listed(accept, reason):
     assert report.adds_up
 
 
-def test_an_accepted_label_is_a_single_label():
+def test_an_accepted_label_is_a_single_label_and_a_rejected_one_is_what_it_is_not():
     task = {"text": TEXT, "label": "POS", "answer": "accept", "_input_hash": 1, "_session_id": "a"}
-    crowd = read(task, {**task, "_session_id": "b", "answer": "reject"})
+    crowd = read(
+        task,
+        {**task, "_session_id": "b", "answer": "reject"},
+        {**task, "_session_id": "c", "answer": "ignore"},
+        {**task, "_input_hash": 2, "answer": "reject", "_timestamp": 5},
+    )
+    assert crowd.answers_of("1") == {"a": ["POS"], "b": ["not POS"]}
+    assert crowd.answers_of("2") == {"a": ["not POS"]}
+    assert crowd.answers.submitted.tolist() == [-1, -1, 5000]
+    assert crowd.import_report.reasons == {"answer ignore": 1}
+
+
+def test_where_tasks_ask_about_several_labels_a_rejected_one_says_none():
+    task = {"text": TEXT, "label": "POS", "answer": "accept", "_input_hash": 1, "_session_id": "a"}
+    crowd = read(task, {**task, "label": "NEG", "answer": "reject"})
     assert crowd.answers_of("1") == {"a": ["POS"]}
     assert crowd.import_report.reasons == {"answer reject": 1}
 

@@ -39,6 +39,7 @@ from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source, counted
 
+_ID = ("id", "doc_id")
 _LABEL = ("label", "labels", "entities")
 _TEXT = ("text", "data")
 _WORKER = ("annotator", "username", "user")
@@ -46,11 +47,11 @@ _NOBODY, _EVERYBODY = "unknown", "all"
 """Names of files that doccano gives to what is of no annotator, and of all members together."""
 _NOT_USED = ("Comments", "comments", "relations")
 _RESERVED = {
-    *("id", "doc", "tokens", "token_start", "attributes"),
+    *(*_ID, "doc", "tokens", "token_start", "attributes"),
     *(*_LABEL, *_TEXT, *_WORKER, *_NOT_USED),
 }
 _OTHERS = {
-    *("worker", "spans", "tags", "answers", "answer", "annotations", "annotation_id"),
+    *("worker", "spans", "tags", "answers", "answer", "annotations", "annotation_id", "cats"),
     *("_input_hash", "_task_hash", "_annotator_id", "_session_id"),
 }
 
@@ -71,9 +72,11 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     keys = keys_of(options, "label", *_LABEL)
     single = _has_names_only(records, keys)
     counts: Counter[str] = Counter()
+    has_ids = "item" in options.columns or any(record.find(*_ID) is not None for record in records)
+    numbers: dict[str, str] | None = None if has_ids else {}
     for record in counted(records, options.progress):
         with collect(crowd.faults):
-            _read_record(crowd, record, counts, single=single)
+            _read_record(crowd, record, counts, numbers, single=single)
     n_empty = counts.pop("empty", 0)
     if n_empty:
         message = "are not answers" if single else "are read as answers without a span"
@@ -121,12 +124,22 @@ def _has_names_only(records: list[Record], keys: tuple[str, ...]) -> bool:
     return names
 
 
-def _read_record(crowd: SpanCrowd, record: Record, counts: Counter[str], *, single: bool) -> None:
+def _read_record(
+    crowd: SpanCrowd,
+    record: Record,
+    counts: Counter[str],
+    numbers: dict[str, str] | None,
+    *,
+    single: bool,
+) -> None:
     options = crowd.options
-    name = record.name(*keys_of(options, "item", "id"))
-    record = record.at(item=record.required(name, "id"))
     text_keys = keys_of(options, "text", *_TEXT)
     text = str(record.required(record.text(*text_keys), *text_keys))
+    if numbers is None:
+        keys = keys_of(options, "item", *_ID)
+        record = record.at(item=record.required(record.name(*keys), keys[0]))
+    else:  # the lines of several annotators are of one item where their texts are the same
+        record = record.at(item=numbers.setdefault(text, str(len(numbers) + 1)))
     named = record.name(*keys_of(options, "worker", *_WORKER))
     worker = named or stem(record.file)
     record = record.at(worker=worker)

@@ -1,6 +1,7 @@
 """Prodigy: the JSONL that `db-out` writes, one line per annotated task, or a folder of such files.
 
 Only accepted tasks are answers; others, and choices of none or of several, are listed and counted.
+Where all tasks ask about one label, a rejected one is the answer "not LABEL".
 Several accepted binary tasks on one input are repeated answers, of which the last counts. A task
 with `options` or `accept`, or with a `label` but no `spans`, is a single label. Labels that nobody
 confirmed are written as ignored tasks of the annotator "goldspan" with a field `predicted`. Hashes
@@ -38,7 +39,7 @@ from goldspan.crowd.formats.span_exports import (
 from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.source import Source
+from goldspan.crowd.source import Source, counted
 from goldspan.errors import UnknownNameError
 
 _MARKS = {"_input_hash", "_task_hash", "_annotator_id", "_session_id", "_view_id"}
@@ -63,12 +64,14 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """Read annotated tasks."""
     crowd = SpanCrowd(source, "prodigy", options)
     numbers: dict[str, str] = {}
-    for record in read_records(source, crowd.faults, options.progress):
+    records = list(read_records(source, crowd.faults))
+    asked = {str(record.value["label"]) for record in records if _is_binary(record.value)}
+    for record in counted(records, options.progress):
         with collect(crowd.faults):
             text = str(record.required(record.text("text"), "text"))
             name = record.name(*keys_of(options, "item", "item", "_input_hash", "_task_hash"))
             name = name or numbers.setdefault(text, str(len(numbers) + 1))
-            _read_task(crowd, record.at(item=name), text)
+            _read_task(crowd, record.at(item=name), text, asked)
     return crowd.build()
 
 
@@ -84,7 +87,7 @@ def write(
     write_text(path, _lines(crowd, predicted, soft))
 
 
-def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
+def _read_task(crowd: SpanCrowd, record: Record, text: str, asked: set[str]) -> None:
     options = crowd.options
     single = _is_single(record.value)
     meta = record.find("meta")
@@ -108,13 +111,16 @@ def _read_task(crowd: SpanCrowd, record: Record, text: str) -> None:
         _count_unread(crowd, record)
     if answer not in {None, *_ANSWERS}:
         raise record.error(str(UnknownNameError("answer", answer, _ANSWERS)))
+    facts = Facts(submitted=record.moment("_timestamp", 1000))
+    if answer == "reject" and len(asked) == 1 and _is_binary(record.value):
+        crowd.choose(item, record, [f"not {record.value['label']}"], facts)
+        return
     if answer not in {None, "accept"}:
         crowd.workers.setdefault(record.worker)
         crowd.leave_out(
             record, f"the task was answered with {answer!r}: not used", f"answer {answer}"
         )
         return
-    facts = Facts(submitted=record.moment("_timestamp", 1000))
     if not single:
         spans = [read_span(record, one) for one in record.items("spans") or []]
         crowd.answer_or_gold(item, record, Labels(crowd.place(item, record, spans)), facts)
@@ -137,8 +143,16 @@ def _count_unread(crowd: SpanCrowd, record: Record) -> None:
 
 
 def _is_single(task: Mapping[str, Any]) -> bool:
-    has_choice = isinstance(task.get("accept"), list) or isinstance(task.get("options"), list)
-    return has_choice or (isinstance(task.get("label"), str) and "spans" not in task)
+    return _has_choice(task) or _is_binary(task)
+
+
+def _has_choice(task: Mapping[str, Any]) -> bool:
+    return isinstance(task.get("accept"), list) or isinstance(task.get("options"), list)
+
+
+def _is_binary(task: Mapping[str, Any]) -> bool:
+    """Whether a task asks if one label is right."""
+    return not _has_choice(task) and isinstance(task.get("label"), str) and "spans" not in task
 
 
 def _choices(record: Record) -> list[str]:
