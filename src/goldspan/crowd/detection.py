@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from goldspan.crowd.formats.columns import frame_columns
+from goldspan.crowd.formats.json_records import JSON_SUFFIXES
 from goldspan.crowd.formats.long import has_roles, is_label_studio, label_studio_error
 from goldspan.crowd.formats.span_table import is_span_table
 from goldspan.crowd.formats.tag_columns import (
@@ -101,9 +102,8 @@ def recognise(source: Source, options: ReadOptions) -> Recognised:
     if get_format("conll").sniff(source):
         return "conll", options, ()
     # A broken JSON file looks like nothing; its reader says where it is broken.
-    for name in of_kind("records"):
-        if source.suffix in FORMATS[name].endings:
-            return name, options, ()
+    if source.suffix in JSON_SUFFIXES:
+        return ("json-labels" if source.suffix == ".json" else "spans"), options, ()
     if source.is_folder and any(_PARTITION.fullmatch(path) for path, _ in source.sorted_files()):
         message = (
             "a folder of partitions: only `goldspan aggregate` reads it as a whole, where it holds "
@@ -273,7 +273,9 @@ def read_parquet(table: pa.Table, source: Source, options: ReadOptions) -> Crowd
 
 
 def _of_ours(table: pa.Table, name: str, options: ReadOptions) -> Crowd | None:
-    """Read a table that goldspan wrote for Hugging Face; None if it is another."""
+    """Read a table that goldspan or Argilla wrote for Hugging Face; None if it is another."""
+    if any(column.endswith(".responses") for column in table.column_names):
+        return read_source(table.to_pylist(), options)
     module = get_format("datasets")
     if not module.is_ours(table.column_names):
         return None

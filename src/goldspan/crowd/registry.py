@@ -101,6 +101,21 @@ FORMATS: dict[str, Format] = {
         "Prodigy's JSONL (db-out): spans, choices or labels of accepted tasks",
         "records",
     ),
+    "argilla": Format(
+        f"{_IN}.argilla",
+        "Argilla's records (2.x, 1.x) as JSON: spans or single labels; read only",
+        "records",
+    ),
+    "potato": Format(
+        f"{_IN}.potato",
+        "Potato's output folder, a folder per annotator: spans or single labels; read only",
+        "records",
+    ),
+    "spacy-json": Format(
+        f"{_IN}.spacy_json",
+        "spaCy's training data as JSON: texts with entities or categories (gold only)",
+        "records",
+    ),
     "gliner": Format(
         f"{_IN}.gliner",
         "GLiNER's JSON for fine-tuning: tokens with gold spans (gold only)",
@@ -122,6 +137,11 @@ FORMATS: dict[str, Format] = {
         "records",
         endings=(".jsonl",),
         holds_pools=True,
+    ),
+    "json-labels": Format(
+        f"{_IN}.json_labels",
+        "JSON of other tools: a text, and a list of its spans or of its annotators; read only",
+        "records",
     ),
     "mturk": Format(f"{_IN}.mturk", "Mechanical Turk's results of a batch (CSV); read only"),
     "span-table": Format(

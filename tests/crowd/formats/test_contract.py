@@ -37,8 +37,8 @@ from torture import FUZZED
 
 EXTRAS = {"uima": "cassis", "spacy": "spacy"}
 HERE = [name for name, one in FORMATS.items() if not one.extra or find_spec(EXTRAS[one.extra])]
-READ_ONLY = {"mturk", "tag-columns"}
-GOLD_ONLY = {"conll", "gliner"}
+READ_ONLY = {"mturk", "tag-columns", "argilla", "potato", "spacy-json", "json-labels"}
+GOLD_ONLY = {"conll", "gliner", "spacy-json"}
 WRITTEN = [name for name in HERE if name not in READ_ONLY]
 ANSWERS = [name for name in HERE if name not in GOLD_ONLY]
 FOLDERS = {"folder", "brat", "webanno", "datasets", "xmi", "cas-json"}
@@ -66,7 +66,31 @@ READ = {
         {"id": "d-1", "tokens": ["Ann", "sang"], "ann": ["B-PER", "O"], "bob": ["O", "O"]},
         {"id": "d-2", "tokens": ["in", "Rome"], "ann": ["O", "O"], "bob": ["O", "B-LOC"]},
     ),
-}
+    "argilla": lines_of(
+        *(
+            {"id": name, "fields": {"text": text}, "responses": {"ner": [
+                {"value": [{"start": 0, "end": 3, "label": "PER"}][:n], "user_id": who}
+                for n, who in ((1, "ann"), (0, "bob"))]}}
+            for name, text in (("d-1", "Ann sang"), ("d-2", "Bob too"))
+        )
+    ),
+    "potato": lines_of(
+        *(
+            {"instance_id": "d-1", "user_id": who, "displayed_text": "Ann sang",
+             "label_annotations": {}, "span_annotations": [
+                 {"start": 0, "end": 3, "span": "Ann", "annotation": "PER"}][:n]}
+            for n, who in ((1, "ann"), (0, "bob"))
+        )
+    ),
+    "spacy-json": lines_of(
+        {"id": "d-1", "text": "Ann sang", "cats": {}, "entities": [[0, 3, "PER"]]},
+        {"id": "d-2", "text": "in Rome", "cats": {}, "entities": [[3, 7, "LOC"]]},
+    ),
+    "json-labels": lines_of(
+        {"id": "d-1", "text": "Ann sang", "marks": {"ann": [[0, 3, "PER"]], "bob": []}},
+        {"id": "d-2", "text": "in Rome", "marks": {"ann": [], "bob": [[3, 7, "LOC"]]}},
+    ),
+}  # fmt: skip
 
 
 def sound() -> Crowd:

@@ -569,3 +569,13 @@ def test_tasks_need_data_and_a_list_of_annotations(key):
     assert label_studio.sniff(open_source(json.dumps([{"data": {}, key: []}]).encode()))
     for other in ({"data": {}}, {key: []}, {"data": 1, key: []}, {"data": {}, key: 1}):
         assert not label_studio.sniff(open_source(json.dumps([other]).encode()))
+
+
+def test_a_project_of_paragraphs_is_refused_with_the_way_round():
+    value = {"start": "0", "end": "0", "startOffset": 0, "endOffset": 3, "paragraphlabels": ["PER"]}
+    result = {"type": "paragraphlabels", "from_name": "l", "to_name": "t", "value": value}
+    task = {"id": 1, "data": {"talk": [{"author": "a", "text": "Ann sang"}]},
+            "annotations": [{"completed_by": 1, "result": [result]}]}  # fmt: skip
+    said = message(task)
+    assert "a project of Paragraphs" in said
+    assert "every turn an item of its own" in said

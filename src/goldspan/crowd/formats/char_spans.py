@@ -22,6 +22,13 @@ from goldspan.spans.text import OFFSETS, locate, token_bounds
 MAX_MESSAGE = 300
 """Characters of a message that quotes the input."""
 
+SPAN_KEYS = (
+    ("type", "label", "tag", "annotation", "entity", "entityLabel", "displayName", "name"),
+    ("start", "start_offset", "startOffset", "begin"),
+    ("end", "end_offset", "endOffset"),
+)
+"""How tools call the type, the start and the end of a span."""
+
 _CODECS = {"utf16": ("utf-16-le", 2), "utf8": ("utf-8", 1)}
 
 
@@ -203,10 +210,10 @@ def read_span(record: Record, value: object) -> CharSpan:
             covers = value.get("text")  # as nearly all are
             return CharSpan(kind, start, end, covers if isinstance(covers, str) else None)
         one = record.inner(value, "a span")
-        kind = one.required(one.find("type", "label", "tag"), "type", "label")
-        start = one.required(one.find("start", "start_offset"), "start")
-        end = one.required(one.find("end", "end_offset"), "end")
-        return char_span(record, kind, start, end, one.find("text"))
+        kind = one.required(one.find(*SPAN_KEYS[0]), "type", "label")
+        start = one.required(one.find(*SPAN_KEYS[1]), "start")
+        end = one.required(one.find(*SPAN_KEYS[2]), "end")
+        return char_span(record, kind, start, end, one.find("text", "span"))
     message = f"a span must be an object, or a list of start, end and type, not {shown(value)}"
     raise record.error(message, "span")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -21,11 +21,13 @@ from goldspan.crowd.source import Progress, Source, Tell
 from goldspan.errors import Fault, FaultsError, FormatError, GoldspanError
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+TEXT_KEYS = ("text", "content", "sentence", "document", "textContent", "data")
 MAX_INTEGER = 2**63 - 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _HALF_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 _ARRAY_START = re.compile(r"\s*\[")
+_PAIR_START = re.compile(r'\s*\[\s*"')
 _JSON_START = re.compile(r"\s*[\[{]")
 _BLANK = re.compile(r"[ \t\n\r]*")
 
@@ -161,6 +163,18 @@ class Record(NamedTuple):
 
 def read_records(source: Source, faults: list[Fault], tell: Tell | None = None) -> Iterator[Record]:
     """Yield the objects of a file, or of the JSON files of a folder in the order of their paths."""
+    for value, file, line in read_values(source, faults, tell):
+        if isinstance(value, dict):
+            yield Record(value, file, line)
+        else:
+            message = f"expected a JSON object, found {shown(value)}"
+            faults.append(Fault(message, file, line, kind="not-an-object"))
+
+
+def read_values(
+    source: Source, faults: list[Fault], tell: Tell | None = None
+) -> Iterator[tuple[Any, str, int]]:
+    """Yield the values of lines or of an array, of any kind, with their files and lines."""
     files = json_files(source)
     n_lines = [1 + file.data.count(b"\n") for file in files] if tell else [0] * len(files)
     progress, n_before = Progress(tell, sum(n_lines)), 0
@@ -170,17 +184,16 @@ def read_records(source: Source, faults: list[Fault], tell: Tell | None = None) 
     for file, n_here in zip(files, n_lines, strict=True):
         with collect(faults):
             text = file.text.value
-            split = _members if _ARRAY_START.match(text) else _lines
+            # Lines that are lists of a text and its labels are no array
+            is_array = _ARRAY_START.match(text) and not _PAIR_START.match(text)
+            split = _members if is_array else _lines
             members = split(text, file.name)
             for line, value in members:
                 progress.at(n_before + line - 1)
                 if isinstance(value, Fault):
                     faults.append(value)
-                elif isinstance(value, dict):
-                    yield Record(value, file.name, line)
                 else:
-                    message = f"expected a JSON object, found {shown(value)}"
-                    faults.append(Fault(message, file.name, line, kind="not-an-object"))
+                    yield value, file.name, line
         n_before += n_here
         progress.at(n_before)
 
@@ -201,6 +214,34 @@ def first_objects(source: Source, *, limit: int = 20, unless: str = "") -> list[
     except GoldspanError:
         return []
     return [] if found and unless in found[0] else found
+
+
+def text_key(data: Record, but: Collection[str] = ()) -> str:
+    """Return the field that holds the text: `text`, or the only string that is not left out."""
+    strings = [k for k, v in data.value.items() if isinstance(v, str) and k not in but]
+    if "text" in strings or not strings:
+        return "text"
+    if len(strings) > 1:
+        message = f"which field of data is the text: {', '.join(strings[:8])}? Pass columns="
+        raise data.error(f"{message}{{'text': …}} (--columns text={strings[0]})", "text")
+    return strings[0]
+
+
+def unfolded(one: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the objects of the only list that an object without a text holds, or the object."""
+    lists = [v for v in one.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
+    if len(lists) != 1 or {*TEXT_KEYS, "fields"} & one.keys():
+        return [one]
+    return [row for row in lists[0] if isinstance(row, dict)]
+
+
+def only_one(record: Record, found: Iterable[str], what: str, wanted: str | None) -> str | None:
+    """Return what the labels are read from: the user's choice, or the only one; None for none."""
+    names = list(found)
+    if wanted in names or (wanted is None and len(names) < 2):
+        return wanted or next(iter(names), None)
+    message = f"{what} ({', '.join(names) or 'none'}): name one with columns={{'label': …}} "
+    raise record.error(f"{message}(--columns label={next(iter(names), '…')})", "controls")
 
 
 @contextmanager

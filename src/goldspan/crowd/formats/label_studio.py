@@ -20,6 +20,7 @@ from goldspan.crowd.formats.json_records import (
     keys_of,
     read_records,
     shown,
+    text_key,
 )
 from goldspan.crowd.formats.long import is_label_studio, label_studio_error
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
@@ -305,7 +306,7 @@ class _Reader:
 
     def _item(self, record: Record, data: Record) -> Item:
         options = self.crowd.options
-        key = options.columns.get("text") or _text_key(data)
+        key = options.columns.get("text") or text_key(data, ("item", "doc"))
         text = str(data.required(data.text(key), key))
         cut = cut_fields(data, text, single=self.single, rule=options.tokens)
         group = data.name(*keys_of(options, "doc", "doc"), may_be_empty=True)
@@ -423,6 +424,11 @@ def _kind_read(records: list[Record], options: ReadOptions) -> str:
     # Predictions tell where no annotation does
     wanted = options.columns.get("label")
     found = _controls(records, options, "annotations", "completions")
+    if any(kind == "paragraphlabels" for kind, *_ in found):
+        message = "a project of Paragraphs (dialogues), whose offsets count the characters of one "
+        message += "turn: write a table with a row per span, every turn an item of its own (item, "
+        message += "text, start, end, label, worker), and read that (--format span-table)"
+        raise records[0].error(message, "paragraphs")
     if not any(kind in (*_REGIONS, "choices") for kind, *_ in found):
         found = _controls(records, options, "predictions")
     found = {one for one in found if wanted in {None, one[1]}}
@@ -491,14 +497,3 @@ def _worker(one: Record) -> str:
     if found is None:
         raise one.error("no field 'completed_by' with a user: email, username and id are missing")
     return found
-
-
-def _text_key(data: Record) -> str:
-    strings = [key for key, value in data.value.items() if isinstance(value, str)]
-    strings = [key for key in strings if key not in {"item", "doc"}]
-    if "text" in strings or not strings:
-        return "text"
-    if len(strings) > 1:
-        message = f"which field of data is the text: {', '.join(strings[:8])}? Pass columns="
-        raise data.error(f"{message}{{'text': …}}", "text")
-    return strings[0]

@@ -280,7 +280,8 @@ class SpanCrowd:
         if len(labels) == 1:
             self.answer_or_gold(item, record, self.single(item, record, labels[0]), facts)
             return
-        self.workers.setdefault(record.worker)
+        if record.worker not in GOLD_NAMES:
+            self.workers.setdefault(record.worker)
         message = f"{len(labels)} choices, but a single label is needed: left out"
         self.leave_out(record, message, "several choices" if labels else "no choice")
 

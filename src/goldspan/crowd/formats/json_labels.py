@@ -1,0 +1,233 @@
+"""JSON of other tools: a text, and beside it its labels, in the few forms that leave no doubt.
+
+Spans are objects or lists with start, end and label, under any field that holds nothing else. They
+may name their annotators, or stand under the annotators' names. What looks like labels and has
+another form is refused by its name: no file is read as texts without labels in silence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from goldspan.crowd.formats.char_spans import (
+    SPAN_KEYS,
+    CharSpan,
+    char_span,
+    cut_text,
+    read_span,
+    whole_text,
+)
+from goldspan.crowd.formats.json_records import (
+    TEXT_KEYS,
+    Record,
+    collect,
+    first_objects,
+    keys_of,
+    only_one,
+    read_records,
+    stem,
+    unfolded,
+)
+from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
+from goldspan.crowd.formats.span_jsonl import HEADER
+from goldspan.crowd.guessing import Guess, guesses, table_of
+from goldspan.crowd.labels import with_notes
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.registry import get_format, of_kind
+from goldspan.crowd.source import Source, counted
+
+_TOOLS = {
+    "BioC": {"documents", "key"},
+    "Datasaur": {"sentences", "labelSets"},
+    "tagtog": {"annotatable", "anncomplete"},
+    "INCEpTION (the old UIMA JSON)": {"_referenced_fss", "_views"},
+    "Google AutoML": {"text_snippet"},
+    "Amazon Comprehend": {"Entities", "File"},
+    "Azure": {"projectFileVersion"},
+    "Kili": {"jsonContent"},
+    "Labelbox": {"data_row"},
+    "Rasa": {"rasa_nlu_data"},
+}
+_ID = ("id", "item", "example_id", "doc_id", "uid")
+_WORKER = ("annotator", "worker", "username", "user", "annotated_by", "created_by", "rater")
+_LABEL = ("label", "value", "answer", "rating", "choice")
+_NAMES = re.compile(r"annot|label|entit|cats$|respons|answer|judg|rating|vote|^ner|gold|truth")
+_NEVER = re.compile(r"meta|attributes$|relations$|vectors?$|embedding")
+_SEVERAL = "several fields look like labels"
+_TABLE = (
+    "write a table with a row per span (item, text, start, end, label, worker), and read that "
+    "(--format span-table), or a row per answer (item, worker, label; --format long)"
+)
+
+_Said = list[tuple[str | None, str | list[CharSpan]]]
+"""Annotators with their labels or spans."""
+
+
+def sniff(source: Source) -> bool:
+    """Return whether there are texts with what looks like labels, which no other reader knows."""
+    found = first_objects(source, unless=HEADER)
+    if not _as_table(found) and not any(
+        _tool(one) or any(map(_suspects, unfolded(one))) for one in found
+    ):
+        return False
+    others = [name for name in of_kind("records") if get_format(name).read is not read]
+    return not any(get_format(name).sniff(source) for name in (*others, "tag-columns"))
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read spans, or a label of every annotator."""
+    crowd = SpanCrowd(source, "json-labels", options)
+    records, listed = list[Record](), list(read_records(source, crowd.faults))
+    if not crowd.faults and (way := _as_table([one.value for one in listed], options.columns)):
+        table, guess = way
+        source = replace(source, table=table)
+        read_table = get_format(guess.format).read
+        return with_notes(read_table(source, guess.options(options)), [guess.said])
+    for record in listed:
+        if tool := _tool(record.value):
+            message = f"this looks like an export of {tool}, which goldspan does not read"
+            raise record.error(f"{message}: {_TABLE}", "tool")
+        records += [record._replace(value=one) for one in unfolded(record.value)]
+    wanted, rows = options.columns.get("label"), list[tuple[Record, _Said]]()
+    fields = dict.fromkeys(key for one in records for key in _suspects(one.value))
+    key = wanted or (only_one(records[0], fields, _SEVERAL, wanted) if records else None)
+    for record in records:
+        with collect(crowd.faults):
+            rows.append((record, _said(record, key)))
+    single = any(isinstance(labels, str) for _, said in rows for _, labels in said)
+    numbers: dict[str, str] = {}
+    for record, said in counted(rows, options.progress):
+        with collect(crowd.faults):
+            _read_text(crowd, record, said, numbers, single=single)
+    return crowd.build()
+
+
+def _as_table(
+    rows: list[dict[str, Any]], named: Mapping[str, str] | None = None
+) -> tuple[pa.Table, Guess] | None:
+    """Return objects without lists as a table, and how it is read if it is one of answers."""
+    if any(isinstance(value, list | dict) for row in rows for value in row.values()):
+        return None
+    cells = {
+        key: [None if row.get(key) is None else str(row[key]) for row in rows]
+        for key in dict.fromkeys(key for row in rows for key in row)
+    }
+    table = pa.table(cells)
+    found = guesses(table_of(table, ""), named) if len(rows) > 1 else []
+    return (table, found[0]) if len(found) == 1 and found[0].is_sure else None
+
+
+def _tool(one: Mapping[str, Any]) -> str | None:
+    return next((name for name, keys in _TOOLS.items() if keys <= one.keys()), None)
+
+
+def _suspects(one: Mapping[str, Any]) -> list[str]:
+    """Return the fields beside a text that look like labels."""
+    has_text = any(isinstance(one.get(key), str) for key in TEXT_KEYS)
+    fields = {key: value for key, value in one.items() if not _NEVER.match(key.lower())}
+    return [
+        k for k, value in fields.items() if has_text and (_has_spans(value) or _named(k, value))
+    ]
+
+
+def _named(key: str, value: object) -> bool:
+    """Whether a field is called as labels are, and holds what may be some."""
+    if not _NAMES.search(key.lower()):
+        return False
+    if not isinstance(value, dict):
+        return isinstance(value, list) and any(isinstance(one, dict | list) for one in value)
+    lists = [one for found in value.values() if isinstance(found, list) for one in found]
+    scalars = [one for one in value.values() if isinstance(one, str | int | float)]
+    return bool(scalars) or any(isinstance(one, list | str) for one in lists)
+
+
+def _has_spans(value: object, depth: int = 3) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return _is_span(value) or (depth > 0 and any(_has_spans(one, depth - 1) for one in inner))
+
+
+def _is_span(value: object) -> bool:
+    if isinstance(value, list):
+        return [type(one) for one in value] in ([int, int, str], [str, int, int])
+    has = [bool({*keys} & {*value}) if isinstance(value, dict) else False for keys in SPAN_KEYS]
+    return all(has) or (has[0] and isinstance(value, dict) and "points" in value)
+
+
+def _are_spans(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_span, value))
+
+
+def _said(record: Record, key: str | None) -> _Said:
+    """Read what a field says, in one of the forms that are known."""
+    found = None if key is None else record.find(key)
+    if found is None:
+        return []
+    by: dict[str | None, list[CharSpan]] = {one: [] for one in _names(record.find("seen_by"))}
+    if _are_spans(found):
+        for one in found:
+            named = _names(record.inner(one, "").find(*_WORKER)) if isinstance(one, dict) else []
+            for worker in named or (None,):
+                by.setdefault(worker, []).extend(_spans(record, one))
+        return [*by.items()] or [(None, [])]
+    if isinstance(found, dict) and all(map(_are_spans, found.values())):
+        return [(by, [s for one in row for s in _spans(record, one)]) for by, row in found.items()]
+    answers: _Said = []
+    for one in record.inners(str(key)) if isinstance(found, list) else ():
+        lists = [value for value in one.value.values() if isinstance(value, list)]
+        label: str | list[CharSpan] | None = one.name(*_LABEL) if not lists else None
+        if len(lists) == 1 and _are_spans(lists[0]):
+            label = [span for value in lists[0] for span in _spans(one, value)]
+        answers += [(worker, label) for worker in _names(one.find(*_WORKER)) if label is not None]
+    if answers and len(answers) == len(found):
+        return answers
+    message = f"the field {key!r} looks like labels, but goldspan does not know its form: {_TABLE}"
+    raise record.error(f"{message}; if it holds none, leave it out of the file", "labels")
+
+
+def _names(value: object) -> list[str]:
+    """Return the names of annotators: names, numbers, or objects with one."""
+    if isinstance(value, dict):
+        keys = ("annotator", "username", "name", "email", "id")
+        value = next((value[key] for key in keys if value.get(key)), None)
+    if isinstance(value, list):
+        return [name for one in value for name in _names(one)]
+    return [str(value)] if isinstance(value, str | int) and value != "" else []
+
+
+def _spans(record: Record, value: Any) -> list[CharSpan]:
+    if isinstance(value, list) or "points" not in value:
+        return [read_span(record, value)]
+    # Dataturks, whose ends are the last character
+    one = record.inner(value, "a span")
+    kinds = one.find("label")
+    return [
+        char_span(record, kind, p.find("start"), (p.whole("end") or 0) + 1, p.find("text"))
+        for p in one.inners("points")
+        for kind in (kinds if isinstance(kinds, list) else [kinds])
+    ]
+
+
+def _read_text(
+    crowd: SpanCrowd, record: Record, said: _Said, numbers: dict[str, str], *, single: bool
+) -> None:
+    options = crowd.options
+    keys = keys_of(options, "text", *TEXT_KEYS)
+    text = str(record.required(record.text(*keys), *keys))
+    name = record.name(*keys_of(options, "item", *_ID))
+    record = record.at(item=name or numbers.setdefault(text, str(len(numbers) + 1)))
+    cut = whole_text(text) if single else cut_text(record, text, rule=options.tokens)
+    item = crowd.item(record, cut)
+    by = next(iter(_names(record.find(*keys_of(options, "worker", *_WORKER)))), stem(record.file))
+    for worker, labels in said:
+        known = record.at(worker=worker or by)
+        with collect(crowd.faults):
+            if isinstance(labels, str):
+                crowd.choose(item, known, [labels])
+            else:
+                crowd.answer_or_gold(item, known, Labels(crowd.place(item, known, labels)))
