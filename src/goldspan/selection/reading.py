@@ -647,7 +647,7 @@ def _guessed(file: Source) -> str | None:
     except InputError:
         return None
     # Their endings make these guesses, for better messages; the content does not.
-    if name in {"spans", "label-studio"} and file.suffix in {".json", ".jsonl"}:
+    if name in {"spans", "json-labels"} and file.suffix in {".json", ".jsonl"}:
         from goldspan.crowd.registry import get_format
 
         return name if get_format(name).sniff(file) else None
