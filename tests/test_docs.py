@@ -192,7 +192,8 @@ LOST = {
 def test_what_a_format_is_known_to_lose_is_on_its_page(name):
     frozen = ROOT / "tests" / "golden" / f"format-everything-{name}.json"
     if not frozen.exists():
-        assert FORMATS[name].extra  # the library is not where goldens are made
+        # The library is not where goldens are made, or the goldens' spans have no place in it
+        assert FORMATS[name].extra or name in {"lewidi", "mace"}
         return
     page = _pages_of_formats()[name].read_text("utf-8")
     said = " ".join(page.casefold().partition("lost\n")[2].split())

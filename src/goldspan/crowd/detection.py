@@ -6,7 +6,7 @@ import gc
 import json
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -81,19 +81,21 @@ def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> st
     return recognise(source, ReadOptions(columns=columns or {}))[0]
 
 
+_TABLES = ("wide", "long")
+"""Formats whose columns are guessed."""
 Recognised = tuple[str, ReadOptions, tuple[str, ...]]
 
 
 def recognise(source: Source, options: ReadOptions) -> Recognised:
     """Return the format of a source, the options with the columns that were guessed, and a note."""
     found = options.format or _of_plugin(source)
-    if found and found not in {"long", "wide"}:
+    if found and found not in _TABLES:
         return found, options, ()
     if found is None:
-        sure = (name for name in FORMATS if name not in {"wide", "long", "conll"})
+        sure = (name for name in FORMATS if name not in {*_TABLES, "conll", "mace"})
         named = _table_with(source, options.columns)
         found = named or next((name for name in sure if get_format(name).sniff(source)), None)
-    if found in {None, "long", "wide"} and not (source.is_folder or source.is_parquet):
+    if found in {None, *_TABLES} and not (source.is_folder or source.is_parquet):
         read = _of_columns(source, found, options)
         if read is not None:
             return read
@@ -116,7 +118,7 @@ def recognise(source: Source, options: ReadOptions) -> Recognised:
 
 def _of_columns(source: Source, name: str | None, options: ReadOptions) -> Recognised | None:
     """Find out by the columns of a table how it is read; None where they say nothing."""
-    tables = [one for one in ("wide", "long") if one == name or name is None]
+    tables = [one for one in _TABLES if one == name or name is None]
     fits = next((one for one in tables if get_format(one).sniff(source)), None)
     if fits == "wide":
         return fits, options, ()
@@ -157,7 +159,7 @@ def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
     if not columns or source.is_folder or source.is_parquet:
         return None
     cells = header_names(source)
-    if "AssignmentId" in cells:  # of Mechanical Turk, whose reader knows what may be named
+    if _platform(cells):  # whose reader knows what may be named
         return None
     if is_span_table(cells, columns):
         return "span-table"
@@ -165,6 +167,12 @@ def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
     if "worker" in roles or {"item", "label"} <= roles:
         return "long"
     return "wide" if "token" in roles and "tag" not in columns else None
+
+
+def _platform(header: Sequence[str]) -> str | None:
+    """Return the crowdsourcing platform that calls its columns so."""
+    known = ("mturk", "toloka", "appen")
+    return next((name for name in known if get_format(name).is_header(header)), None)
 
 
 def is_dataframe(source: Any) -> bool:
@@ -290,7 +298,7 @@ def guess_table(schema: Mapping[str, pa.DataType | None], options: ReadOptions) 
         return "tag-columns"
     if is_span_table(header, options.columns):
         return "span-table"
-    return "long"
+    return _platform(header) or "long"
 
 
 def _read_guessed(name: str, frame: Any, source: Source, options: ReadOptions) -> Crowd:

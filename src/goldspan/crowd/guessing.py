@@ -11,11 +11,11 @@ from __future__ import annotations
 import csv
 import re
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 
 import pyarrow as pa
 
@@ -80,7 +80,7 @@ _NO = {"0", "1", "true", "false", "yes", "no", "y", "n"}
 class Guess:
     """A reading of a table."""
 
-    format: str  # "long", or "wide" for a column per annotator
+    format: str  # "long", "wide" for a column per annotator, or "mace" for nothing else
     columns: Mapping[str, str]  # Column of every role: its name, or its number without a header
     workers: tuple[str, ...] = ()  # The annotators' columns of a wide table
     is_sure: bool = True  # Whether a table such as this is nothing else
@@ -99,6 +99,8 @@ class Guess:
     def said(self) -> str:
         """The reading in words."""
         parts = [f"{role}={name}" for role, name in self.columns.items()]
+        if self.format == "mace":
+            return "read as MACE's matrix by its look: a line per item, a column per annotator"
         if self.workers:
             shown = ", ".join(self.workers[:5]) + (", …" if len(self.workers) > 5 else "")
             parts.append(f"an annotator per column ({shown})")
@@ -161,6 +163,11 @@ class Column:
         """Whether the cells are numbers with fractions, of which few come twice."""
         is_fraction = _all(self, _FRACTION) and len(self.values) > 1
         return is_fraction and 2 * len(self.values) > min(self.n_filled, 20)
+
+    @property
+    def is_never_label(self) -> bool:
+        """Whether the name is that of a fact about an answer, such as its time or a comment."""
+        return self.is_called(_NEVER_LABELS)
 
     def is_called(self, names: Iterable[str]) -> bool:
         """Whether the last word of the name, or all of it, is one of some."""
@@ -390,6 +397,9 @@ def _all(one: Column, pattern: re.Pattern[str]) -> bool:
 
 def _wide(table: Table) -> Iterator[Guess]:
     """Yield the reading with a row per item and a column of labels per annotator."""
+    if not table.has_header:
+        yield from _matrix(table)
+        return
     text = table.text
     others = [one for one in table.columns if one is not text and one.values]
     stems = _numbered(others)
@@ -398,15 +408,17 @@ def _wide(table: Table) -> Iterator[Guess]:
     rest = [one for one in others if one is not item and not set(one.words) & _GOLD]
     rest = [one for one in rest if not one.is_called(_NEVER_LABELS)]
     workers = stems or (rest if all(one.is_categorical for one in rest) else [])
-    vocabulary: set[str] = set().union(*(one.values for one in workers))
-    alike = all(
-        any(one.values & other.values for other in workers if other is not one) for one in workers
-    )
-    is_small = len(vocabulary) <= max(20, sum(one.n_filled for one in workers) // 4)
-    if len(workers) < 2 or not alike or not is_small or not table.has_header:
+    vocabulary = _common(workers)
+    if not vocabulary:
         return
-    if not stems and (item is None or {value.lower() for value in vocabulary} <= _NO):
+    names = tuple(one.name for one in workers)
+    if not stems and {value.lower() for value in vocabulary} <= _NO:
         return  # answers to several questions, or several labels of each text
+    if not stems and item is None:
+        is_whole = len(workers) == len(table.columns)
+        if is_whole and not any(one.is_called({"token", "word"}) for one in workers):
+            yield Guess("wide", {}, names, is_sure=False)
+        return
     columns = {} if item is None else {"item": item.name}
     if text is not None and text is not item:
         columns["text"] = text.name
@@ -416,7 +428,50 @@ def _wide(table: Table) -> Iterator[Guess]:
     if gold is not None:
         columns["gold"] = gold.name
     is_sure = bool(stems) or text is None or gold is not None
-    yield Guess("wide", columns, tuple(one.name for one in workers), is_sure)
+    yield Guess("wide", columns, names, is_sure)
+
+
+def _matrix(table: Table) -> Iterator[Guess]:
+    """Yield the reading without a header: perhaps ids, then columns that have labels in common."""
+    first, *others = table.columns
+    is_named = len(first.values) == table.n_rows
+    is_named &= not any(first.values & one.values for one in others)
+    workers = others if is_named else list(table.columns)
+    labels, n_labels = _common(workers), sum(one.n_filled for one in workers)
+    repeated = any(len(one.values) < one.n_filled for one in workers)
+    if not (repeated and labels and len(labels) * 3 <= n_labels):
+        return
+    if not all(one.is_categorical for one in workers):
+        return
+    # Numbers in every cell may be measurements, and two columns something else than annotators
+    is_sure = any(any(map(str.isalpha, value)) for value in labels)
+    is_sure |= any(one.n_filled < table.n_rows for one in workers)
+    is_sure &= len(workers) > 2 and _agree(workers)
+    if is_named:
+        names = tuple(one.name for one in workers)
+        yield Guess("wide", {"item": first.name}, names, is_sure)
+    else:
+        yield Guess("mace", {}, is_sure=is_sure)
+
+
+def _agree(columns: Sequence[Column]) -> bool:
+    """Whether neighbours have the same label more often than by chance: a kappa of at least 0.2."""
+    whole = zip(*(one.cells for one in columns), strict=True)
+    rows = [[cell for cell in row if cell not in MISSING] for row in whole]
+    same = [a == b for row in rows for a, b in pairwise(row)]
+    counts = Counter(cell for row in rows for cell in row)
+    chance = sum(n * n for n in counts.values()) / counts.total() ** 2
+    return bool(same) and sum(same) / len(same) - chance >= 0.2 * (1 - chance)
+
+
+def _common(columns: Sequence[Column]) -> set[str]:
+    """Return the labels of columns if they are few and each column shares its own with others."""
+    found: set[str] = set().union(*(one.values for one in columns))
+    shared = all(
+        any(one.values & other.values for other in columns if other is not one) for one in columns
+    )
+    is_small = len(found) <= max(20, sum(one.n_filled for one in columns) // 4)
+    return found if len(columns) > 1 and shared and is_small else set()
 
 
 def _numbered(columns: Sequence[Column]) -> list[Column]:

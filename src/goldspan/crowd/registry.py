@@ -89,6 +89,14 @@ FORMATS: dict[str, Format] = {
     "brat": Format(
         f"{_IN}.brat", "brat's folders of .txt and .ann files, one folder per annotator"
     ),
+    "sagemaker": Format(
+        f"{_IN}.sagemaker",
+        "SageMaker Ground Truth: manifests, consolidation requests, workers' responses; read only",
+    ),
+    "lewidi": Format(
+        f"{_IN}.lewidi",
+        "LeWiDi's JSON (learning with disagreements): everybody's single labels of texts",
+    ),
     "label-studio": Format(
         f"{_IN}.label_studio",
         "Label Studio's JSON export (or JSON-MIN): spans of labels, or single choices",
@@ -144,6 +152,10 @@ FORMATS: dict[str, Format] = {
         "records",
     ),
     "mturk": Format(f"{_IN}.mturk", "Mechanical Turk's results of a batch (CSV); read only"),
+    "toloka": Format(
+        f"{_IN}.toloka", "Toloka's assignments or aggregated answers (TSV); read only", "table"
+    ),
+    "appen": Format(f"{_IN}.appen", "Appen's (Figure Eight's) reports (CSV); read only", "table"),
     "span-table": Format(
         f"{_IN}.span_table",
         "a table of spans: item, text, start, end, label, worker, confidence",
@@ -162,6 +174,9 @@ FORMATS: dict[str, Format] = {
         "table",
         endings=(".csv",),
         hint="name the columns with columns={'worker': …, 'label': …} (--columns)",
+    ),
+    "mace": Format(
+        f"{_IN}.mace", "MACE's matrix of single labels: a line per item, a column per annotator"
     ),
     "conll": Format(
         f"{_IN}.conll",

@@ -6,6 +6,7 @@ two faults is in `FAULTY`. Those that need an extra run where it is installed (`
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import json
@@ -37,8 +38,13 @@ from torture import FUZZED
 
 EXTRAS = {"uima": "cassis", "spacy": "spacy"}
 HERE = [name for name, one in FORMATS.items() if not one.extra or find_spec(EXTRAS[one.extra])]
-READ_ONLY = {"mturk", "tag-columns", "argilla", "potato", "spacy-json", "json-labels"}
+READ_ONLY = {
+    *("mturk", "tag-columns", "argilla", "potato", "spacy-json", "json-labels"),
+    *("toloka", "appen", "sagemaker"),
+}
 GOLD_ONLY = {"conll", "gliner", "spacy-json"}
+SINGLE = {"lewidi", "mace"}
+"""Formats of single labels."""
 WRITTEN = [name for name in HERE if name not in READ_ONLY]
 ANSWERS = [name for name in HERE if name not in GOLD_ONLY]
 FOLDERS = {"folder", "brat", "webanno", "datasets", "xmi", "cas-json"}
@@ -60,8 +66,41 @@ MTURK = (
     '""label"":""PER""}]}}]"\n'
     '"d-1","2","bob","Ann sang","[{""names"":{""entities"":[]}}]"\n'
 )
+NAMES = [{"startOffset": 0, "endOffset": 3, "label": "PER"}]
+
+
+def cells(*rows: list[Any], mark: str) -> bytes:
+    """A table whose cells that are no strings hold JSON."""
+    buffer = io.StringIO()
+    written = [[one if isinstance(one, str) else json.dumps(one) for one in row] for row in rows]
+    csv.writer(buffer, delimiter=mark, lineterminator="\n").writerows(written)
+    return buffer.getvalue().encode()
+
+
 READ = {
     "mturk": MTURK.encode(),
+    "toloka": cells(
+        ["INPUT:text", "OUTPUT:names", "ASSIGNMENT:task_id", "ASSIGNMENT:worker_id"],
+        ["Ann sang", NAMES, "d-1", "ann"],
+        ["Ann sang", [], "d-1", "bob"],
+        mark="\t",
+    ),
+    "appen": cells(
+        ["_unit_id", "_worker_id", "names", "text"],
+        ["d-1", "ann", NAMES, "Ann sang"],
+        ["d-1", "bob", [], "Ann sang"],
+        mark=",",
+    ),
+    "sagemaker": lines_of(
+        {
+            "datasetObjectId": "d-1",
+            "dataObject": {"content": "Ann sang"},
+            "annotations": [
+                {"workerId": who, "annotationData": {"content": json.dumps({"x": {"entities": e}})}}
+                for who, e in (("ann", NAMES), ("bob", []))
+            ],
+        }
+    ),
     "tag-columns": lines_of(
         {"id": "d-1", "tokens": ["Ann", "sang"], "ann": ["B-PER", "O"], "bob": ["O", "O"]},
         {"id": "d-2", "tokens": ["in", "Rome"], "ann": ["O", "O"], "bob": ["O", "B-LOC"]},
@@ -108,6 +147,24 @@ def sound() -> Crowd:
     return builder.build()
 
 
+def sound_single(*rows: list[str | None]) -> Crowd:
+    """Single labels of numbered items and annotators."""
+    builder = CrowdBuilder()
+    for n, labels in enumerate(rows, start=1):
+        item = builder.add_item(str(n), [str(n)])
+        for worker, label in enumerate(labels, start=1):
+            if label is not None:
+                builder.add_answer(item, str(worker), [label])
+    return builder.build(single=True)
+
+
+def sound_of(name: str) -> Crowd:
+    """The crowd of which the sample of a format is made."""
+    if name in SINGLE:
+        return sound_single(["PER", "PER", None], ["O", "O", "O"], ["O", "PER", "PER"])
+    return sound()
+
+
 @cache
 def sample(name: str) -> dict[str, bytes]:
     """The files of a format by their paths; a format of one file has the path ""."""
@@ -115,7 +172,7 @@ def sample(name: str) -> dict[str, bytes]:
         return {"": READ[name]}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sample"
-        write_crowd(sound(), path, format=name)
+        write_crowd(sound_of(name), path, format=name)
         return files_in(path)
 
 
@@ -149,6 +206,9 @@ def test_a_file_is_recognised_and_all_its_labels_are_placed(name):
     assert crowd.import_report.adds_up
     assert crowd.import_report.faults == ()
     assert crowd == read(name)
+    if name in SINGLE:
+        assert crowd == sound_of(name)
+        return
     assert crowd.item_ids.to_pylist()[0] in {"d-1", "d-1-1"}
     if name not in GOLD_ONLY:
         assert crowd.worker_ids.to_pylist() == ["ann", "bob"]
@@ -181,11 +241,12 @@ def test_marks_and_line_ends_of_windows_change_nothing(name):
 @with_answers
 def test_workers_to_keep_are_named_once_or_twice_and_must_be_there(name):
     whole = read(name)
-    for workers in (["bob"], ["bob", "bob"]):
+    bob = whole.worker_ids[1].as_py()
+    for workers in ([bob], [bob, bob]):
         crowd = read(name, workers=workers)
-        assert crowd.worker_ids.to_pylist() == ["bob"]
+        assert crowd.worker_ids.to_pylist() == [bob]
         assert crowd.item_ids == whole.item_ids
-        assert crowd.answers_of(0) == {"bob": whole.answers_of(0)["bob"]}
+        assert crowd.answers_of(0) == {bob: whole.answers_of(0)[bob]}
         assert crowd.import_report.adds_up
     with pytest.raises(
         FormatError, match=r"there is no (worker|worker column|column of tags) 'zoe'"
@@ -196,7 +257,7 @@ def test_workers_to_keep_are_named_once_or_twice_and_must_be_there(name):
 @pytest.mark.parametrize("name", [name for name in HERE if name != "parquet"])  # it has no labels
 def test_labels_are_renamed_and_dropped(name):
     renamed = read(name, labels={"PER": "human"})
-    assert "B-human" in renamed.tagset.tags
+    assert ("human" if name in SINGLE else "B-human") in renamed.tagset.tags
     assert "B-PER" not in renamed.tagset.tags
     dropped = read(name, labels={"PER": ""}, unlabelled="keep")
     assert not {"PER", "human"} & {*dropped.tagset.types}
@@ -260,6 +321,27 @@ def gold_spans(crowd: Crowd) -> Crowd | None:
     return fitted(crowd.with_gold(np.where(gold < 0, crowd.tagset.index["O"], gold)), "conll")
 
 
+def labels_only(crowd: Crowd, *kept: str) -> Crowd:
+    """Leave single labels alone, or with their texts and gold."""
+    workers = pa.array([f"w{n}" for n in range(crowd.n_workers)], pa.string())
+    crowd = replace(crowd, groups=None, worker_ids=workers)
+    if "texts" not in kept:
+        crowd = replace(crowd, texts=None, token_start=None, gold=None, attributes=None)
+    elif crowd.token_start is None:
+        crowd = replace(crowd, texts=None)
+    return only_used(crowd, kept)
+
+
+def matrix(crowd: Crowd) -> Crowd | None:
+    """Leave single labels alone, of items and annotators that are called by their numbers."""
+    crowd = once(labels_only(crowd))
+    ids = [str(n + 1) for n in range(crowd.n_items)]
+    workers = pa.array([str(n + 1) for n in range(crowd.n_workers)], pa.string())
+    crowd = replace(crowd, item_ids=pa.array(ids), tokens=pa.array([[one] for one in ids]))
+    return replace(crowd, worker_ids=workers) if crowd.n_workers > 1 else None
+
+
+LABELLED = crowds(encodings=("PLAIN",), odd=False, single=True)
 TABLES = ("wide", "long", "conll", "folder")
 SUBMITTED = ("groups", "attributes", "submitted")
 HOLDS: dict[str, st.SearchStrategy[Crowd | None]] = {
@@ -275,6 +357,8 @@ HOLDS: dict[str, st.SearchStrategy[Crowd | None]] = {
     "gliner": common_crowds(texts=False).map(gold_spans),
     "brat": documents(),
     "webanno": documents(),
+    "lewidi": LABELLED.map(lambda crowd: labels_only(crowd, "texts", "attributes")),
+    "mace": LABELLED.map(matrix),
 }
 """Crowds of which a format holds everything; the encoding may have to be named."""
 
@@ -328,25 +412,26 @@ def test_of_repeated_answers_the_last_counts_or_the_first(name):
 
 @every_writer
 def test_writing_replaces_a_file_leaves_a_folder_alone_and_nothing_half_done(name, tmp_path):
-    write_crowd(sound(), tmp_path / "one", format=name)
+    sound = sound_of(name)
+    write_crowd(sound, tmp_path / "one", format=name)
     one = files_in(tmp_path / "one")
     if name in FOLDERS:
         with pytest.raises(InputError, match="exists already: remove it or choose another name"):
-            write_crowd(sound(), tmp_path / "one", format=name)
+            write_crowd(sound, tmp_path / "one", format=name)
         assert files_in(tmp_path / "one") == one
     else:
-        write_crowd(sound(), tmp_path / "one", format=name)
+        write_crowd(sound, tmp_path / "one", format=name)
         assert files_in(tmp_path / "one") == one
         if name not in BINARY:
-            write_crowd(sound(), tmp_path / "one.gz", format=name)
+            write_crowd(sound, tmp_path / "one.gz", format=name)
             assert gzip.decompress((tmp_path / "one.gz").read_bytes()) == one[""]
             (tmp_path / "one.gz").unlink()
         (tmp_path / "taken").mkdir()
         with pytest.raises(InputError, match="taken"):
-            write_crowd(sound(), tmp_path / "taken", format=name)
+            write_crowd(sound, tmp_path / "taken", format=name)
         (tmp_path / "taken").rmdir()
     with pytest.raises(InputError, match=r"cannot write .*nowhere"):
-        write_crowd(sound(), tmp_path / "nowhere" / "a", format=name)
+        write_crowd(sound, tmp_path / "nowhere" / "a", format=name)
     assert [path.name for path in tmp_path.iterdir()] == ["one"]
 
 
@@ -375,6 +460,9 @@ FAULTY: dict[str, tuple[dict[str, str], dict[str, Any], list[tuple[str, int]]]] 
     "span-table": (
         {"": "id,text,start,end,label,annotator\na,Ann,0,9,P,w\na,Ann,0,3,P,w\na,Ann,x,3,P,v\n"},
         {}, [("", 2), ("", 4)]),
+    "toloka": ({"": READ["toloka"].decode().replace("\tann", "\t")}, {}, [("", 2)]),
+    "appen": ({"": READ["appen"].decode().replace("d-1", "")}, {}, [("", 2), ("", 3)]),
+    "mace": ({"": "B-X,O\nO\nO,O\nO,O,O\n"}, {}, [("", 1), ("", 2), ("", 3)]),
     "mturk": ({"": MTURK.replace('"ann"', '""').replace('"bob"', '""')}, {}, [("", 2), ("", 3)]),
     **{
         name: ({"": "".join(json.dumps(row) + "\n" for row in rows)}, {}, [("", 1), ("", 3)])
@@ -418,7 +506,7 @@ def test_what_holds_nothing_is_refused(name):
             with pytest.raises(GoldspanError):
                 read_crowd(source, format=name)
     for data in (b"[]", b"{}", b"a,b\n1,2\n", b"\x78\x9cabc", b"PAR1", b"PK\3\4"):
-        if name != "conll" or b"," not in data:
+        if name not in {"conll", "mace"} or b"," not in data:
             with pytest.raises(GoldspanError):
                 read_crowd(data, format=name)
 

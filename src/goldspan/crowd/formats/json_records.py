@@ -20,7 +20,7 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Progress, Source, Tell
 from goldspan.errors import Fault, FaultsError, FormatError, GoldspanError
 
-JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+JSON_SUFFIXES = (".json", ".jsonl", ".ndjson", ".manifest")
 TEXT_KEYS = ("text", "content", "sentence", "document", "textContent", "data")
 MAX_INTEGER = 2**63 - 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -430,7 +430,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         return _read(rows_of_table(table, source.name, found), options, notes)
     if source.table is not None:
         return _read_frame(source, options)
-    grid, options = _grid(source, options)
+    grid, options = named_grid(source, options)
     found = find_roles(grid.header, grid.name, options)
     columns = {
         role: (as_strings if role in NUMBERS else numbered)(grid.column(at), at, grid.name)
@@ -443,7 +443,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return _read(rows, options, notes)
 
 
-def _grid(source: Source, options: ReadOptions) -> tuple[Grid, ReadOptions]:
+def named_grid(source: Source, options: ReadOptions) -> tuple[Grid, ReadOptions]:
     """Read a delimited table, of which columns may be named by their numbers."""
     header = header_names(source)
     numbers = {name for name in options.columns.values() if name.isdigit() and name not in header}

@@ -26,8 +26,8 @@ from goldspan.crowd.formats.columns import (
     read_offsets,
     texts_with_offsets,
 )
-from goldspan.crowd.formats.long import read_wide
-from goldspan.crowd.grid import Grid, cell_text, header_names, read_grid
+from goldspan.crowd.formats.long import named_grid, read_wide
+from goldspan.crowd.grid import Grid, cell_text, header_names
 from goldspan.crowd.labels import (
     listed_bad_labels,
     missing_notes,
@@ -195,7 +195,7 @@ def sniff(source: Source) -> bool:
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a wide table; a DataFrame without an item column is one item."""
     is_table = source.table is not None
-    grid = _grid_of(source) if is_table else read_grid(source, options.delimiter)
+    grid, options = (_grid_of(source), options) if is_table else named_grid(source, options)
     notes = () if is_table else source.text.notes
     has_tokens = "token" in options.columns or {*TOKEN} & {name.lower() for name in grid.header}
     if not has_tokens and (options.workers or "item" in options.columns):

@@ -1,0 +1,133 @@
+"""Appen (Figure Eight, CrowdFlower): full and aggregated reports as CSV; read only.
+
+A full report has a row per judgement: `_unit_id` is the item, `_worker_id` the annotator, `_trust`
+a fact of the annotator. Judgements that are `_tainted` are not answers, and counted. `X_gold` has
+the right answers of the question `X` for the test questions (`_golden`); a cell with several lines
+has several answers. An aggregated report (`X:confidence`) has a row per item, and is gold only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from goldspan.crowd.formats.assignments import (
+    Assignment,
+    cell,
+    read_assignments,
+    table_rows,
+    times,
+    value_of,
+)
+from goldspan.crowd.formats.json_records import Record, collect
+from goldspan.crowd.formats.span_crowd import SpanCrowd
+from goldspan.crowd.grid import header_names
+from goldspan.crowd.guessing import Column, Table
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.source import Source
+
+_UNIT, _WORKER, _GOLD = "_unit_id", "_worker_id", "_gold"
+_OTHERS = {"_golden", "_trusted_judgments", "_unit_state", "_trust", "_tainted"}
+_BESIDE = (_GOLD, "_gold_reason", ":confidence")
+"""Ends of the names of columns that say something of another column."""
+
+
+def sniff(source: Source) -> bool:
+    """Return whether the columns are those of a report."""
+    return not (source.is_folder or source.is_parquet) and is_header(header_names(source))
+
+
+def is_header(names: Sequence[str]) -> bool:
+    """Return whether these are the columns of a report."""
+    found = {_plain(name) for name in names}
+    return _UNIT in found and bool(found & {_WORKER, *_OTHERS})
+
+
+def read(source: Source, options: ReadOptions) -> Crowd:
+    """Read the judgements of a full report, or an aggregated one as gold."""
+    crowd = SpanCrowd(source, "appen", options)
+    rows = [
+        row._replace(value={_plain(name): word for name, word in row.value.items()})
+        for row in table_rows(source, options, ())
+    ]
+    header = list(rows[0].value) if rows else []
+    by_role = {"item": _UNIT, "worker": _WORKER if _WORKER in header else "", **options.columns}
+    if header and by_role["item"] not in header:
+        raise rows[0].error(f"no column {by_role['item']}: is this a report of Appen?", "column")
+    columns = {name: Column(name, [row.value.get(name, "") for row in rows]) for name in header}
+    unit = columns.get(by_role["item"], Column("", []))
+    asked = _questions(columns, unit, options)
+    about = [one for one in columns.values() if _is_about(one, unit, asked)]
+    shown = Table(tuple(about)).text
+    text = by_role.get("text") or (shown.name if shown else "")
+    facts: dict[str, dict[str, str]] = {}
+    found = []
+    for row in rows:
+        with collect(crowd.faults):
+            who = cell(row, by_role["worker"]) if by_role["worker"] else ""
+            record = row.at(item=cell(row, by_role["item"]), worker=who)
+            if who and row.value.get("_trust", "").strip():
+                facts[who] = {"trust": row.value["_trust"].strip()}
+            answers, known = (_answers(row, asked, end) for end in ("", _GOLD))
+            is_known = row.value.get("_golden", "true").strip().lower() != "false"
+            gold = known if is_known else {}
+            if not who:  # an aggregated answer is one of those that are right
+                gold = answers | {name: right for name, right in gold.items() if len(right) == 1}
+            one = Assignment(
+                record,
+                record.required(record.text(text), text) if text else None,
+                answers if who else {},
+                gold,
+                times(crowd, record, "_started_at", "_created_at"),
+                {one.name: row.value[one.name] for one in about if one.name != text},
+                "tainted" if row.value.get("_tainted", "").strip().lower() == "true" else "",
+            )
+            found.append(one)
+    if found or not rows:
+        read_assignments(crowd, found)
+    made = crowd.build()
+    return replace(made, worker_facts={**made.worker_facts, **facts})
+
+
+def _plain(name: str) -> str:
+    """Return a name as the report has it; R puts an X before names that begin with a dash."""
+    return name[1:] if name.startswith("X_") else name
+
+
+def _questions(columns: dict[str, Column], unit: Column, options: ReadOptions) -> list[str]:
+    """Return what was asked: columns with gold or confidences, else those that differ in a unit."""
+    if "label" in options.columns:
+        return [options.columns["label"]]
+    free = [name for name in columns if not name.startswith("_") and not name.endswith(_BESIDE)]
+    for end in (":confidence", _GOLD):
+        asked = [name for name in free if name + end in columns and columns[name].values]
+        if asked:
+            return asked
+    return [name for name in free if _varies(columns[name], unit)]
+
+
+def _is_about(one: Column, unit: Column, asked: list[str]) -> bool:
+    """Whether a column describes the items."""
+    is_other = one.name.startswith("_") or one.name.endswith(_BESIDE) or one.name in asked
+    return not is_other and bool(one.values) and not _varies(one, unit)
+
+
+def _varies(one: Column, unit: Column) -> bool:
+    """Whether a column has several values for one item, as answers have."""
+    first: dict[str, str] = {}
+    pairs = zip(one.cells, unit.cells, strict=True)
+    return any(first.setdefault(key, value) != value for value, key in pairs)
+
+
+def _answers(row: Record, asked: list[str], end: str) -> dict[str, Any]:
+    """Return the answers in cells, one a line; spans are a list in JSON."""
+    found: dict[str, Any] = {}
+    for name in asked:
+        word = row.value.get(name + end, "").strip()
+        if word:
+            is_json = word[:2] == "[{" or word == "[]"
+            lines = [line.strip() for line in word.split("\n") if line.strip()]
+            found[name] = value_of(word) if is_json else lines
+    return found

@@ -1,0 +1,313 @@
+"""What crowdsourcing platforms export: assignments, each one worker's answers to some questions.
+
+Mechanical Turk, Toloka and Appen write a row per assignment, with columns for what was shown and
+what was answered; SageMaker Ground Truth writes JSON with the answers of the same page elements.
+Here the answers to one question become those of a crowd: single choices, or spans of a text. What
+was rejected is no answer, and counted; known answers of control questions are gold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_text, whole_text
+from goldspan.crowd.formats.columns import as_strings, frame_columns
+from goldspan.crowd.formats.json_records import EPOCH, Record, collect, shown
+from goldspan.crowd.formats.span_crowd import GOLD, NOTHING_MORE, Facts, Item, Labels, SpanCrowd
+from goldspan.crowd.grid import csv_rows, read_delimiter
+from goldspan.crowd.guessing import Column
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.source import Source, counted
+from goldspan.errors import Fault, FormatError, InputError
+from goldspan.money import to_micro
+
+
+class Assignment(NamedTuple):
+    """What one worker answered about one item, or what is known of it."""
+
+    record: Record  # Where it stands, with item and worker; without a worker nobody answers
+    text: str | None = None  # The text of the item; None where it is shown by its id alone
+    answers: Mapping[str, Any] = {}  # By question, see `choices_of` and `spans_of`
+    gold: Mapping[str, Any] = {}  # The same of what is known; of several choices each is right
+    facts: Facts = NOTHING_MORE
+    attributes: Mapping[str, Any] = {}  # Other facts about the item
+    rejected: str = ""  # Why it is no answer, such as "rejected"
+
+
+def read_assignments(crowd: SpanCrowd, rows: Sequence[Assignment], prefix: str = "") -> None:
+    """Add the answers to one question; `prefix` is what the platform puts before its name."""
+    if not rows:
+        raise FormatError([Fault("the file holds no assignment", crowd.source.name, kind="empty")])
+    there = dict.fromkeys(name for row in rows for name in (*row.answers, *row.gold))
+    question = _question(rows, there, crowd.options, prefix)
+    if others := [name for name in there if name != question]:
+        message = f"only the answers to {question!r} are read, not those to {', '.join(others)}"
+        crowd.builder.notes.append(f"{message}: name another with --columns label={others[0]}")
+    single = not any(is_spans(one.get(question)) for row in rows for one in (row.answers, row.gold))
+    n_rejected: Counter[str] = Counter()
+    judged: set[str] = set()
+    for row in counted(rows, crowd.options.progress):
+        n_rejected[row.rejected] += 1
+        with collect(crowd.faults):
+            item = _item(crowd, row, single=single)
+            if question in row.gold and not (item.id in judged and item.gold is None):
+                judged.add(item.id)
+                _read_gold(crowd, item, row, row.gold[question], single=single)
+            if row.record.worker:
+                _read_answer(crowd, item, row, question, single=single)
+    del n_rejected[""]
+    for why, n in n_rejected.items():
+        said = "assignments are not answers" if n > 1 else "assignment is not an answer"
+        crowd.builder.notes.append(f"{n} {why} {said}")
+
+
+def _item(crowd: SpanCrowd, row: Assignment, *, single: bool) -> Item:
+    if single:
+        cut = whole_text(row.record.item if row.text is None else row.text)
+    elif row.text is None:
+        message = (
+            "its spans have no text here: name the column of the texts with columns={'text': …}"
+        )
+        raise row.record.error(f"{message}, or add the file that has them", "text")
+    else:
+        cut = cut_text(row.record, row.text, rule=crowd.options.tokens)
+    return crowd.item(row.record, cut, attributes=row.attributes)
+
+
+def _read_gold(crowd: SpanCrowd, item: Item, row: Assignment, known: Any, *, single: bool) -> None:
+    record = row.record.at(worker=GOLD)
+    if not single:
+        spans = crowd.place(item, record, spans_of(record, known))
+        crowd.set_gold(item, record, Labels(spans))
+        return
+    right = choices_of(known)
+    if len(right) == 1:
+        crowd.set_gold(item, record, crowd.single(item, record, right[0]))
+    elif right:
+        message = f"{len(right)} answers are right ({', '.join(right)}): no gold is read"
+        crowd.leave_out(record, message, "several right answers")
+
+
+def _read_answer(
+    crowd: SpanCrowd, item: Item, row: Assignment, question: str, *, single: bool
+) -> None:
+    record, answer = row.record, row.answers.get(question)
+    crowd.workers.setdefault(record.worker)
+    if row.rejected:
+        message = f"the assignment was {row.rejected}: it is not an answer"
+        crowd.leave_out(record, message, row.rejected)
+    elif answer is None:
+        crowd.leave_out(record, f"no answer under {question!r}", "no answer")
+    elif not single:
+        spans = crowd.place(item, record, spans_of(record, answer))
+        crowd.answer(item, record, Labels(spans), row.facts)
+    elif chosen := choices_of(answer):
+        crowd.choose(item, record, chosen, row.facts)
+    else:
+        crowd.leave_out(record, "0 choices, but a single label is needed: left out", "no answer")
+
+
+def _question(
+    rows: Sequence[Assignment], there: Collection[str], options: ReadOptions, prefix: str
+) -> str:
+    """Find the question whose answer is the label: of spans, with gold, or else of categories."""
+    first = rows[0].record
+    named = options.columns.get("label")
+    if named is not None:
+        found = named.removeprefix(prefix)
+        if found in there:
+            return found
+        raise first.error(f"no answer {found!r} (there are: {', '.join(there)})", "label")
+    each = [one for row in rows for one in (row.answers, row.gold)]
+    names = [name for name in there if any(is_spans(one.get(name)) for one in each)] or [
+        name for name in there if any(name in row.gold for row in rows)
+    ]
+    if len(names or there) > 1:
+        names = [name for name in names or there if _is_label(name, each)] or names or list(there)
+    names = names or list(there)
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise first.error(f"no column {prefix}… has an answer: where is the label?", "label")
+    message = f"which answer is the label: {', '.join(names[:12])}? Pass columns={{'label': "
+    message += f"{prefix + names[0]!r}}} (--columns label={prefix + names[0]})"
+    raise first.error(message, "label")
+
+
+def _is_label(name: str, each: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether answers are spans or categories, not comments, times or fractions."""
+    values = [one[name] for one in each if name in one]
+    if any(is_spans(value) for value in values):
+        return True
+    column = Column(name, [str(value) for value in values])
+    return column.is_categorical and not column.is_never_label
+
+
+# --------------------------------------------------------------------------------------------------
+# What an assignment answers to one question.
+
+
+def is_spans(answer: Any) -> bool:
+    """Return whether an answer is a list of spans, or such a list under `entities`.
+
+    >>> is_spans({"entities": []}), is_spans([{"label": "PER", "offset": 0, "length": 3}])
+    (True, True)
+    >>> is_spans({"label": "glad"}), is_spans([])
+    (False, False)
+    """
+    if isinstance(answer, dict):
+        return isinstance(answer.get("entities"), list)
+    return isinstance(answer, list) and any(
+        isinstance(one, dict) and one.keys() & {*_STARTS} for one in answer
+    )
+
+
+_STARTS = ("startOffset", "start", "offset", "begin", "from", "startIdx")
+_ENDS = ("endOffset", "end", "finish", "stop", "to", "endIdx")
+
+
+def spans_of(record: Record, answer: Any) -> list[CharSpan]:
+    """Return the spans of an answer, in characters."""
+    listed = answer.get("entities") if isinstance(answer, dict) else answer
+    if not isinstance(listed, list):
+        raise record.error(f"expected entities, found {shown(answer)}", "mixed")
+    found = []
+    for one in (record.inner(value, "each entity") for value in listed):
+        start, end, length = one.find(*_STARTS), one.find(*_ENDS), one.find("length")
+        if end is None and type(start) is type(length) is int:
+            end = start + length
+        kind = one.find("label", "type", "tag", "entity", "className")
+        found.append(char_span(record, kind, start, end, one.find("text")))
+    return found
+
+
+def choices_of(answer: Any) -> list[str]:
+    """Return the labels that an answer chooses: one, several, or none.
+
+    >>> choices_of({"glad": True, "sad": False}), choices_of({"labels": ["a", "b"]})
+    (['glad'], ['a', 'b'])
+    """
+    if isinstance(answer, dict):
+        if isinstance(answer.get("label"), str):
+            return [answer["label"]]
+        if isinstance(answer.get("labels"), list):
+            return [str(one) for one in answer["labels"]]
+        # A radio button may stand in an object of its own: {"on": true}.
+        return [name for name, chosen in answer.items() if chosen is True]
+    if isinstance(answer, list):
+        return [str(one) for one in answer]
+    if isinstance(answer, bool):
+        return ["true" if answer else "false"]
+    return [str(answer)]
+
+
+def value_of(cell: str) -> Any:
+    """Read a cell: JSON where it is an object or a list, a flag, or else text."""
+    word = cell.strip()
+    if word[:1] in {"[", "{"}:
+        try:
+            return json.loads(word)
+        except (ValueError, RecursionError):
+            return word
+    return {"true": True, "false": False}.get(word.lower(), word)
+
+
+# --------------------------------------------------------------------------------------------------
+# Tables with a row per assignment.
+
+
+def table_rows(
+    source: Source, options: ReadOptions, needed: Collection[str], may_lack: Collection[str] = ()
+) -> list[Record]:
+    """Return the rows of a table as records of cells; rows may end before columns `may_lack`."""
+    faults: list[Fault] = []
+    found: list[Record] = []
+    header: list[str] = []
+    for line, cells in _lines(source, options):
+        if not header:
+            header = [cell.strip() for cell in cells]
+            absent = [name for name in needed if name not in header]
+            if absent:
+                message = f"no column {', '.join(absent)} (there are: {', '.join(header)}): is "
+                message += "this the results file of the platform?"
+                raise FormatError([Fault(message, source.name, 1, kind="column")])
+        elif any(cells):
+            if len(cells) > len(header) or not {*header[len(cells) :]} <= {*may_lack}:
+                message = f"{len(cells)} cells where the header has {len(header)}"
+                faults.append(Fault(message, source.name, line, kind="width"))
+            found.append(Record(dict(zip(header, cells, strict=False)), source.name, line))
+    if faults:
+        raise FormatError(faults)
+    return found
+
+
+def _lines(source: Source, options: ReadOptions) -> Iterable[tuple[int, Sequence[str]]]:
+    """The cells of every row, that of the names first."""
+    if source.table is None:
+        mark = read_delimiter(source, options.delimiter)
+        return ((line, cells) for line, _, cells in csv_rows(source.text.value, source.name, mark))
+    whole = source.table
+    table = whole if isinstance(whole, pa.Table) else frame_columns(whole, tuple)
+    names = table.column_names
+    columns = (as_strings(table.column(name), name, source.name).to_pylist() for name in names)
+    return enumerate([names, *zip(*columns, strict=True)])
+
+
+def cell(row: Record, name: str) -> str:
+    """Return a cell that must not be empty."""
+    return str(row.required(row.value.get(name, "").strip() or None, name))
+
+
+def reward(record: Record, name: str, share: int = 1) -> int | None:
+    """Return what an assignment earned in millionths, divided among the rows that it has."""
+    word = str(record.value.get(name, "")).strip().lstrip("$")
+    try:
+        return to_micro(word, name) // share if word else None
+    except InputError as error:
+        raise record.error(str(error), "cost") from None
+
+
+_ZONES = {"UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6,
+          "PST": -8, "PDT": -7}  # fmt: skip
+_TIMES = ("%a %b %d %H:%M:%S %Y", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M")
+
+
+def moment(record: Record, name: str) -> int | None:
+    """Return a time in milliseconds since 1970.
+
+    It is written as Mon Jan 07 15:54:06 PST 2019, as 1/7/2019 15:54:06 or by ISO 8601, without a
+    zone in UTC.
+    """
+    word = str(record.value.get(name, "")).strip()
+    zone = next((part for part in word.split() if part in _ZONES), "UTC")
+    bare = " ".join(part for part in word.split() if part not in _ZONES)
+    for form in _TIMES if word else ():
+        try:
+            read = datetime.strptime(bare, form)  # noqa: DTZ007 - the zone is added below
+        except ValueError:
+            continue
+        aware = read.replace(tzinfo=timezone(timedelta(hours=_ZONES[zone])))
+        return round((aware.astimezone(UTC) - EPOCH) / timedelta(milliseconds=1))
+    try:
+        return Record({name: word}).moment(name) if word else None
+    except FormatError:
+        message = f"{name} must be a time such as Mon Jan 07 15:54:06 PST 2019 or "
+        raise record.error(f"{message}2019-01-07T15:54:06, not {word[:60]!r}", "time") from None
+
+
+def times(crowd: SpanCrowd, record: Record, started: str, submitted: str) -> Facts:
+    """Return when an answer was begun and given; a time that is not understood is left unread."""
+    found: list[int | None] = []
+    for name in (started, submitted):
+        try:
+            found.append(moment(record, name))
+        except FormatError:
+            crowd.leave_unread(f"times in {name}", record)
+            found.append(None)
+    return Facts(started=found[0], submitted=found[1])
