@@ -92,6 +92,7 @@ FORMATS: dict[str, Format] = {
     "sagemaker": Format(
         f"{_IN}.sagemaker",
         "SageMaker Ground Truth: manifests, consolidation requests, workers' responses; read only",
+        "records",
     ),
     "lewidi": Format(
         f"{_IN}.lewidi",

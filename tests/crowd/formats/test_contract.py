@@ -474,6 +474,9 @@ FAULTY: dict[str, tuple[dict[str, str], dict[str, Any], list[tuple[str, int]]]] 
             "prodigy": [{"text": "Ann", "_input_hash": n, "answer": "accept",
                          "spans": [{"start": 0, "end": end, "label": "P"}]}
                         for n, end in enumerate((9, 3, 8))],
+            "sagemaker": [{"source": "Ann", "n-metadata": {}, "n": {"annotations": {"entities": [
+                           {"startOffset": 0, "endOffset": end, "label": "P"}]}}}
+                          for end in (9, 3, 8)],
             "gliner": [{"tokenized_text": ["Ann"], "ner": [[0, end, "P"]]} for end in (9, 0, 8)],
             "label-studio": [
                 {"id": n, "data": {"text": "Ann"}, "annotations": [
