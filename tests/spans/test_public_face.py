@@ -7,6 +7,7 @@ import goldspan.spans
 
 def test_the_public_names_are_these():
     assert set(goldspan.spans.__all__) == {
-        "Codec", "Span", "Tagged", "convert", "find_errors", "find_spans", "parse", "score",
-        "to_tokens", "tokenize", "validate", "write",
+        "Codec", "Span", "Tagged", "convert", "find_errors", "find_spans", "next_tags",
+        "parse", "parse_bilou", "parse_bio", "parse_bmewo", "parse_iob", "parse_iobes", "score",
+        "to_tokens", "tokenize", "transition_mask", "transitions", "validate", "write",
     }  # fmt: skip

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise, product
 
 import numpy as np
 import pandas as pd
 import pytest
 
+import goldspan.spans
 from goldspan.errors import FaultsError, InputError, SpanError, UnknownNameError
-from goldspan.spans import Span, convert, parse, validate, write
-from goldspan.spans.codec import transition_mask, transitions
+from goldspan.spans import (
+    Span,
+    convert,
+    next_tags,
+    parse,
+    transition_mask,
+    transitions,
+    validate,
+    write,
+)
 from goldspan.spans.parsing import TagError, parse_with_errors
 from looping import each
 from spans import oracle
@@ -299,6 +310,50 @@ def test_the_mask_is_the_list_of_transitions_as_an_array(encoding):
     assert mask.dtype == np.bool_
     assert mask.shape == (len(tags) + 2, len(tags) + 2)
     assert mask.ravel().tolist() == [t.legal for t in transitions(tags, encoding)]
+
+
+@every_encoding
+def test_the_dictionary_of_transitions_has_the_same(encoding):
+    tags = oracle.alphabet(encoding)
+    found = next_tags(tags, encoding)
+    legal = [(t.source, t.target) for t in transitions(tags, encoding) if t.legal]
+    assert [(source, target) for source, after in found.items() for target in after] == legal
+    assert found.keys() == {*tags, "<START>"}
+
+
+@each("name", ["iob", "bio", "iobes", "bilou", "bmewo"])
+def test_there_is_a_parser_for_every_encoding(name):
+    for tags in oracle.well_formed(name.upper(), 3):
+        assert getattr(goldspan.spans, f"parse_{name}")(tags) == parse(tags, name)
+
+
+LIGHT = """
+import sys
+from goldspan import spans
+
+def check(use):
+    use()
+    loaded = {"numba", "pyarrow", "pandas", "narwhals", "scipy"} & {*sys.modules}
+    assert not loaded, (use.__code__.co_firstlineno, loaded)
+
+tags, long = ["B-X", "I-X"], [["B-X", "I-X", "O"]] * 20_000
+codec = spans.Codec.from_types(["X"])
+for use in [
+    lambda: spans.parse(tags), lambda: spans.parse_bio(tags), lambda: spans.validate(["I-X"]),
+    lambda: spans.write([("X", 0, 2)], 3), lambda: spans.convert(tags, "BIO", "IOBES"),
+    lambda: spans.next_tags(tags, "BIO"), lambda: spans.transitions(tags, "BIO"),
+    lambda: spans.transition_mask(tags, "BIO"), lambda: codec.decode(codec.encode(long)),
+    lambda: spans.find_spans(codec.encode(long), codec),
+    lambda: spans.find_errors(codec.encode(long), codec),
+    lambda: spans.tokenize("Ann é"), lambda: spans.to_tokens("Ann é", [("X", 0, 3)]),
+    lambda: spans.score(long, long),
+]:
+    check(use)
+"""
+
+
+def test_all_of_it_runs_with_numpy_alone():
+    subprocess.run([sys.executable, "-c", LIGHT], check=True)
 
 
 # names of encodings

@@ -63,6 +63,21 @@ def test_the_rule_space_cuts_at_white_space_alone():
     assert pieces(" a-b\u00a0c,\td👍🏽 ", "space") == ["a-b", "c,", "d👍🏽"]
 
 
+@each(
+    ("text", "tokens"),
+    [
+        ("Apfel 1.", ["A", "p", "f", "e", "l", "1", "."]),
+        ("והספר", ["ו", "ה", "ס", "פ", "ר"]),
+        ("👩🏽\u200d🚀 Zoe\u0301 🇵🇹1️⃣", ["👩🏽\u200d🚀", "Z", "o", "e\u0301", "🇵🇹", "1️⃣"]),
+        ("स्ते", ["स्ते"]),
+        ("Donau\u00addampf\x07", [*"Donaudampf"]),
+        (" \r\n", []),
+    ],
+)
+def test_the_rule_characters_cuts_at_what_a_reader_sees_as_one(text, tokens):
+    assert pieces(text, "characters") == tokens
+
+
 def test_an_unknown_rule_is_refused_with_the_names():
     with pytest.raises(UnknownNameError, match="fine"):
         tokenize("a", "fein")

@@ -60,9 +60,9 @@ class Task(Section):
     types: Words = ()  # Types of spans
     labels: Words = ()  # Single labels, in place of types
     encoding: str = "BIO"  # Of the tags of spans
-    # How texts are cut into the smallest pieces that can be selected: "fine", "space", or "given":
-    # as the pool says. By default "given" where the pool has tokens, else "fine".
-    tokens: Literal["fine", "space", "given"] | None = None
+    # How texts are cut into the smallest pieces that can be selected; "given": as the pool says.
+    # By default "given" where the pool has tokens, else "fine".
+    tokens: Literal["fine", "space", "characters", "given"] | None = None
 
 
 class Items(Section):

@@ -509,7 +509,7 @@ def tag(
         "Format of the output: conll or jsonl; by default its ending decides."
     ),
     tokens: str | None = option(
-        "How texts are split: fine, space or words; by default like the tagger's training texts."
+        "How texts are split: fine, space, words or characters; by default as in training."
     ),
     vectors: str | None = option(
         "Where the encoder is that the tagger was trained with (train crf --vectors), if it has"

@@ -348,7 +348,7 @@ def _pool(
         "Column that names the document of each item.", metavar="NAME", panel="Reading"
     ),
     tokens: str | None = option(
-        "How texts are split: fine, space or given; by default as the pool's tokens, else fine.",
+        "How texts are split: fine, space, characters or given; by default as the pool, else fine.",
         panel="Reading",
     ),
 ) -> dict[str, Any]:

@@ -158,7 +158,7 @@ class ReadOptions:
         choices=OFFSETS,
     )
     tokens: str = _option(
-        "How texts without tokens are split: fine, space or words.",
+        "How texts without tokens are split: fine, space, words or characters.",
         "--tokens",
         default="fine",
         what="rule for tokens",

@@ -282,6 +282,21 @@ def transitions(
     ]
 
 
+def next_tags(
+    tags: Iterable[str], encoding: str | Encoding, start: str = "<START>", end: str = "<END>"
+) -> dict[str, list[str]]:
+    """Return the tags that may follow each tag, and the start, as a dictionary.
+
+    >>> next_tags(["O", "B-X", "I-X"], "BIO")["O"]
+    ['O', 'B-X', '<END>']
+    """
+    found: dict[str, list[str]] = {}
+    for source, target, legal in transitions(tags, encoding, start, end):
+        found.setdefault(source, []).extend([target] if legal else [])
+    del found[end]
+    return found
+
+
 def transition_mask(tags: Iterable[str], encoding: str | Encoding) -> NDArray[np.bool_]:
     """Return the legality of transitions as an array, for a CRF.
 

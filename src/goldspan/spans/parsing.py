@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -87,6 +87,12 @@ def parse(
     if policy == "raise" and any(bit & FAULTS for bit in bits):
         raise FaultsError(as_faults(_pair_errors(tags, bits, codec)))
     return _read_spans(codes, bits, codec, policy)
+
+
+# By encoding, as Lester (2020) has them.
+parse_iob, parse_bio, parse_iobes, parse_bilou, parse_bmewo = (
+    partial(parse, encoding=name) for name in ("IOB", "BIO", "IOBES", "BILOU", "BMEWO")
+)
 
 
 def parse_with_errors(

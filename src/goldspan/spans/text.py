@@ -16,7 +16,10 @@ from goldspan.spans.encoding import Span
 
 
 _ASCII = re.compile(r"[A-Za-z]+|[0-9]+|[!-/:-@[-`{-~]")
+_SIGN = re.compile(r"[!-~]")
 _SPACE = re.compile(r"\S+")
+# A cluster that is seen. Signs such as U+0600 count as format characters, but are seen.
+_SEEN = r"(?![\s\p{Cc}[\p{Cf}--\p{GCB=Prepend}]])\X"
 _WITHOUT_SPACES = (
     "Han", "Hiragana", "Katakana", "Bopomofo", "Thai", "Lao", "Khmer", "Myanmar", "Hangul",
 )  # fmt: skip
@@ -27,7 +30,7 @@ def tokenize(text: str, rule: str = "fine") -> list[tuple[int, int]]:
 
     Args:
         text: The text.
-        rule: "fine", "space" or "words"; see above.
+        rule: "fine", "space", "words" or "characters" (every grapheme cluster is a token).
 
     Returns:
         The bounds of every token in code points: first character, one past the last.
@@ -51,6 +54,11 @@ def _fine(text: str) -> Iterator[tuple[int, int]]:
     return (found.span() for found in pattern.finditer(text))
 
 
+def _characters(text: str) -> Iterator[tuple[int, int]]:
+    pattern: Any = _SIGN if text.isascii() else _cluster_pattern()
+    return (found.span() for found in pattern.finditer(text))
+
+
 def _space(text: str) -> Iterator[tuple[int, int]]:
     return (found.span() for found in _SPACE.finditer(text))
 
@@ -64,9 +72,14 @@ def _fine_pattern() -> Any:
     letters = rf"(?:(?=[\p{{L}}--[{alone}]])\X)+"
     # A digit with a mark, such as the keycap 1️⃣, is a cluster of its own.
     digits = r"(?:(?=\p{Nd})\X(?<=\p{Nd}))+"
-    # Signs such as U+0600 count as format characters, but are seen.
-    other = r"(?![\s\p{Cc}[\p{Cf}--\p{GCB=Prepend}]])\X"
-    return regex.compile(rf"{letters}|{digits}|{other}", regex.VERSION1)
+    return regex.compile(rf"{letters}|{digits}|{_SEEN}", regex.VERSION1)
+
+
+@cache
+def _cluster_pattern() -> Any:
+    import regex
+
+    return regex.compile(_SEEN, regex.VERSION1)
 
 
 def _words(text: str) -> Iterator[tuple[int, int]]:
@@ -128,7 +141,7 @@ def _combines(before: str, char: str) -> bool:
 
 
 RULES: dict[str, Callable[[str], Iterator[tuple[int, int]]]] = {
-    "fine": _fine, "space": _space, "words": _words,
+    "fine": _fine, "space": _space, "words": _words, "characters": _characters,
 }  # fmt: skip
 
 
