@@ -28,10 +28,11 @@ from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.stopping import NEXT, Certified
 from goldspan.crowd import Crowd, write_crowd
-from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.gold import attach_gold, split_tokens
 from goldspan.crowd.options import ReadOptions
 from goldspan.errors import InputError
 from goldspan.money import from_micro
+from goldspan.spans.parts import cuts_at, cuts_of, fit, places_in
 
 if TYPE_CHECKING:
     from goldspan.store import SqlLedger
@@ -131,6 +132,7 @@ def certificate(
     labels = labels_now(result, control)
     new = sum(one not in drawn["weights"] for one in labels.item_ids.to_pylist())
     checks, truth, differ = _checks(ledger, drawn)
+    labels, truth = _alike(ledger, labels, truth)
     level, notes, found = 0.95 if goal is None else goal.confidence, list[str](), None
     if len(truth) >= LEAST:
         try:
@@ -176,6 +178,36 @@ def _checks(
     return checks, truth, [item for item, found in given.items() if len(found) > 1]
 
 
+def _alike(
+    ledger: SqlLedger, crowd: Crowd, truth: Mapping[str, list[Any]]
+) -> tuple[Crowd, dict[str, Any]]:
+    """Cut the tokens of a crowd where those who checked did, and fit what they found to them."""
+    place = {name: n for n, name in enumerate(crowd.item_ids.to_pylist())}
+    sizes = np.diff(crowd.offsets)
+    cut = [
+        name
+        for name, labels in truth.items()
+        if name in place and (len(labels) != sizes[place[name]] or cuts_of([labels]))
+    ]
+    if not cut or crowd.token_start is None:
+        return crowd, dict(truth)
+    from goldspan.store.crowd import token_starts
+
+    with ledger.database.read() as connection:
+        starts = token_starts(connection, cut)
+    cuts, points = {}, {}
+    for name in cut:
+        part = slice(*crowd.offsets[place[name] : place[name] + 2].tolist())
+        cuts[name] = cuts_at(places_in(starts[name], crowd.token_start[part].tolist()))
+        for n, chars in cuts_of([truth[name]]).items():
+            cuts[name].setdefault(n, set()).update(chars)
+        points[place[name]] = sorted(
+            starts[name][n] + char for n, chars in cuts[name].items() for char in chars
+        )
+    fitted = {name: fit(truth[name], cuts[name], crowd.tagset.encoding) for name in cut}
+    return split_tokens(crowd, points), {**truth, **fitted}
+
+
 def write_audit(folder: Path, ledger: SqlLedger, result: Consensus) -> None:
     """Write what `goldspan audit report --anytime` computes the certificate from."""
     if drawn := last_draw(ledger):
@@ -183,7 +215,8 @@ def write_audit(folder: Path, ledger: SqlLedger, result: Consensus) -> None:
         result.write(folder / "labels.jsonl")
         _plan(drawn).save(folder / "labels.audit.json")
         bare = replace(without_answers(result.crowd), gold=None)
-        truth = attach_gold(bare, _checks(ledger, drawn)[1], ReadOptions())
+        bare, found = _alike(ledger, bare, _checks(ledger, drawn)[1])
+        truth = attach_gold(bare, found, ReadOptions())
         write_crowd(truth, folder / "checked.jsonl")
 
 

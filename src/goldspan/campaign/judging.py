@@ -27,6 +27,7 @@ from goldspan.campaign.suggestions import Apart
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Runner, Serial
+from goldspan.spans.parts import cuts_of, fit
 from goldspan.workers import (
     find_quality_flags,
     judge_workers,
@@ -69,13 +70,16 @@ class TestScore(NamedTuple):
         return self.right / self.total if self.total else 1.0
 
 
-def score_test(truth: Given, given: Given) -> TestScore:
+def score_test(truth: Given, given: Given, encoding: str = "BIO") -> TestScore:
     """Count right labels: all single labels, and tokens at which either side has a span.
 
     >>> score_test([["O", "B-PER"]], [["O", "O"]])
     TestScore(right=0, total=1)
     """
-    pairs = [pair for a, b in zip(truth, given, strict=True) for pair in zip(a, b, strict=True)]
+    pairs: list[tuple[Any, Any]] = []
+    for both in zip(truth, given, strict=True):
+        a, b = (fit(one, cuts_of(both), encoding) for one in both)
+        pairs += zip(a, b, strict=True)
     counting = [(a, b) for a, b in pairs if (a, b) != ("O", "O")]
     return TestScore(sum(a == b for a, b in counting), len(counting))
 

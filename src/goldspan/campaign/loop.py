@@ -74,6 +74,7 @@ from goldspan.protocols import Runner
 from goldspan.selection.base import CONTROL as RANDOM
 from goldspan.selection.base import Cost
 from goldspan.selection.schedule import Schedule, read_selector
+from goldspan.spans.parts import fit, nest, places_in
 from goldspan.workers.stopping import answer_counts
 
 if TYPE_CHECKING:
@@ -296,6 +297,20 @@ class Snapshot:
             if name not in self.inputs.control and None not in tags
         }
 
+    def _on_pool(self) -> dict[str, list[str]]:
+        """Return labels by item on the tokens of the pool; the model learns no parts of tokens."""
+        crowd, inputs, found = self.crowd, self.inputs, dict(self.given)
+        if inputs.plan.is_single or crowd.token_start is None:
+            return found
+        for n, name in enumerate(crowd.item_ids.to_pylist()):
+            part, place = slice(*crowd.offsets[n : n + 2].tolist()), inputs.pool.place[name]
+            starts = inputs.pool.starts_of(place) if name in found else []
+            if starts and len(starts) != len(found[name]):
+                places = places_in(starts, crowd.token_start[part].tolist())
+                labels = fit(nest(found[name], places), {}, inputs.codec.encoding)
+                found[name] = [label or "O" for label in labels]
+        return found
+
     @cached_property
     def labelled(self) -> Labelled:
         """Labels of all answered items but the gold questions."""
@@ -305,7 +320,7 @@ class Snapshot:
             for name, answered in zip(self.crowd.item_ids.to_pylist(), is_answered, strict=True)
             if answered
         }
-        known = {name: tags for name, tags in self.given.items() if name in asked}
+        known = {name: tags for name, tags in self._on_pool().items() if name in asked}
         order = [n for n in self.inputs.ranks("deal").tolist() if self.inputs.ids[n] in known]
         names, drawn = [self.inputs.ids[n] for n in order], self.owner.drawn
         return Labelled(

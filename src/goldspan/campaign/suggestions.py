@@ -28,8 +28,9 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.model import Answers
 from goldspan.errors import InputError
 from goldspan.protocols import Suggestion
-from goldspan.spans import Codec, Span, write
+from goldspan.spans import Codec, Span
 from goldspan.spans.parsing import parse_with_errors
+from goldspan.spans.parts import PartSpan, cuts_at, fit, places_in, read_parts, write_parts
 
 if TYPE_CHECKING:
     from goldspan.store import SqlLedger
@@ -64,14 +65,18 @@ def majority(given: Sequence[Labels], codec: Codec) -> list[str] | None:
 
     Of spans it is those that more than half have exactly so: two that overlap are never among them.
     """
-    votes = Counter(span for labels in given for span in spans_of(labels, codec))
+    read = spans_of if codec.rules.is_plain else _parts_of
+    votes = Counter(span for labels in given for span in read(labels, codec))
     found = [span for span, n in votes.items() if 2 * n > len(given)]
     if not given or (codec.rules.is_plain and not found):
         return None
     if codec.rules.is_plain:
         return [found[0].type]
-    in_order = sorted(found, key=lambda one: one.start)
-    return write(in_order, len(given[0]), codec.encoding)
+    return write_parts(found, len(given[0]), codec.encoding)
+
+
+def _parts_of(labels: Labels, codec: Codec) -> list[PartSpan]:
+    return read_parts(labels, codec.encoding)
 
 
 def spans_of(labels: Labels, codec: Codec) -> list[Span]:
@@ -148,9 +153,25 @@ def suggested_answers(ledger: SqlLedger, crowd: Crowd) -> list[SuggestedAnswer]:
         at = place.get(item * crowd.n_workers + worker)
         if at is not None:
             codes = answers.codes[answers.offset[at] : answers.offset[at + 1]].tolist()
-            both = (spans_of(one, codec) for one in (body["labels"], [words[c] for c in codes]))
+            shown = body["labels"]
+            if len(codes) != len(shown) or any(isinstance(one, list) for one in shown):
+                shown = _fitted(ledger, crowd, item, shown)
+            both = (spans_of(one, codec) for one in (shown, [words[c] for c in codes]))
             found.append(SuggestedAnswer(item, worker, body["by"], body["shown"], *both))
     return found
+
+
+def _fitted(ledger: SqlLedger, crowd: Crowd, item: int, labels: Labels) -> Labels:
+    """Return labels on the tokens of an item as answers cut them."""
+    name, part = crowd.item_ids[item].as_py(), slice(*crowd.offsets[item : item + 2])
+    if crowd.token_start is None:
+        return labels
+    from goldspan.store.crowd import token_starts
+
+    with ledger.database.read() as connection:
+        starts = token_starts(connection, [name])[name]
+    cuts = cuts_at(places_in(starts, crowd.token_start[part].tolist()))
+    return fit(labels, cuts, crowd.tagset.encoding)
 
 
 def anchoring(rows: Sequence[SuggestedAnswer]) -> dict[str, Anchoring]:

@@ -273,7 +273,11 @@ def _split_tokens(crowd: Crowd, points: Mapping[int, set[int]]) -> Crowd:
     tokens: list[str] = []
     begins: list[int] = []
     for n, words in enumerate(crowd.tokens_list):
-        at = points.get(n, ())
+        at = points.get(n)
+        if at is None:
+            tokens += words
+            begins += starts[offsets[n] : offsets[n + 1]] if starts else []
+            continue
         for t, (word, end) in enumerate(zip(words, _ends(words), strict=True), start=offsets[n]):
             first = end - len(word)
             bounds = [0, *sorted(p - first for p in at if first < p < end), len(word)]

@@ -164,7 +164,12 @@ def check_labels(
         faults.append(Fault(message, item=item, worker=worker, kind="length"))
     else:
         known = ", ".join(tagset.tags)
-        for n, label in enumerate(labels):
+        every = [
+            (n, part)
+            for n, label in enumerate(labels)
+            for part in ([one[1] for one in label] if isinstance(label, list) else [label])
+        ]
+        for n, label in every:
             if not isinstance(label, str | None) or label not in tagset.index:
                 message = f"label {label!r} is not in the tag set: {known}"
                 faults.append(Fault(message, item=item, token=n, worker=worker, kind="tag"))

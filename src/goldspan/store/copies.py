@@ -23,7 +23,7 @@ from goldspan.crowd.formats.parquet import MAX_PARTITIONS, write
 from goldspan.errors import InputError
 from goldspan.params import Whole, require
 from goldspan.protocols import Event
-from goldspan.store.crowd import ANSWER, ITEM, Items, Labels, answers_of, crowd_of
+from goldspan.store.crowd import ANSWER, ITEM, Items, Labels, answers_of, crowd_of, cut_answers
 from goldspan.store.engine import StoreError, connect_unchanged, is_sqlite, to_url
 from goldspan.store.erasing import flush_to_disk, forget_listed, list_beside, lists_near, write_list
 from goldspan.store.journal import Chain, Database, canonical, log_rows, read_json
@@ -349,8 +349,9 @@ def export_partitions(
             for place, part in enumerate(parts):
                 ends = {"first": int(part[0]), "last": int(part[-1])}
                 found = Items.of(connection.execute(_ITEMS_OF, ends).all())
-                given = answers_of(connection.execute(_ANSWERS_OF, ends).all(), labels)
-                crowd = shown(crowd_of(connection, found, given, labels.tagset))
+                came = connection.execute(_ANSWERS_OF, ends).all()
+                given, cut = answers_of(came, labels), cut_answers(came)
+                crowd = shown(crowd_of(connection, found, given, labels.tagset, cut))
                 more = {"partition": [place, len(parts)]}
                 write(crowd, path / f"part-{place:05}.parquet", more)
                 written.append(place)

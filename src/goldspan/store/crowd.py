@@ -14,8 +14,10 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, select
 
 from goldspan.crowd import Answers, Crowd
+from goldspan.crowd.gold import split_tokens
 from goldspan.crowd.model import list_array
 from goldspan.spans import Codec
+from goldspan.spans.parts import cuts_of, fit
 from goldspan.store.facts import VERSION
 from goldspan.store.journal import Database, canonical, read_json
 from goldspan.store.people import SHOWN
@@ -104,7 +106,7 @@ def answers_of(rows: Sequence[Any], labels: Labels) -> Answers:
     index = labels.tagset.index
     # Many answers say the same: that nothing is marked, for example.
     distinct = {row.labels for row in rows}
-    known = {words: [index[label] for label in read_json(words)] for words in distinct}
+    known = {words: [index[label] for label in _first_parts(words)] for words in distinct}
     codes = [known[row.labels] for row in rows]
     return Answers(
         np.array([row.item for row in rows], np.int32),
@@ -119,9 +121,34 @@ def answers_of(rows: Sequence[Any], labels: Labels) -> Answers:
     )
 
 
-def crowd_of(connection: Connection, found: Items, given: Answers, tagset: Codec) -> Crowd:
+Cut = dict[tuple[int, int], list[Any]]
+"""Labels of answers that cut tokens, by the store's numbers of item and worker."""
+
+
+def _first_parts(words: str) -> list[str | None]:
+    found: list[Any] = read_json(words)
+    if "[[" in words:
+        found = [one[0][1] if isinstance(one, list) else one for one in found]
+    return found
+
+
+def cut_answers(rows: Sequence[Any], before: Cut | None = None) -> Cut:
+    """Return the labels of answers that cut tokens; of versions the last one holds."""
+    found = dict(before or {})
+    for row in rows:
+        if "[[" in row.labels:
+            found[row.item, row.worker] = read_json(row.labels)
+        elif found:
+            found.pop((row.item, row.worker), None)
+    return found
+
+
+def crowd_of(
+    connection: Connection, found: Items, given: Answers, tagset: Codec, cut: Cut
+) -> Crowd:
     """Make a crowd, with the workers' ids and the gold as they are now."""
-    # The answers are to some of the items, by item and then as they came, with the store's numbers
+    # The answers are to some of the items, by item and then as they came, with the store's numbers;
+    # every answer's tokens are cut where one answer to the item, or its gold, cuts them.
     people, worker = np.unique(given.worker, return_inverse=True)
     if given.guideline is not None and (given.guideline < 0).all():
         given = replace(given, guideline=None)
@@ -129,18 +156,63 @@ def crowd_of(connection: Connection, found: Items, given: Answers, tagset: Codec
     known = {row.number: row.id for row in rows}
     item = np.searchsorted(found.number, given.item)
     tokens = found.column("tokens")
-    return Crowd(
+    known_gold, cut_gold = _gold(connection, found.number, tokens.offsets.to_numpy(), tagset)
+    made = Crowd(
         item_ids=found.column("id"),
         tokens=tokens,
         worker_ids=pa.array([known[number] for number in people.tolist()], pa.string()),
         tagset=tagset,
         answers=replace(given, item=item.astype(np.int32), worker=worker.astype(np.int32)),
         groups=_words(found, "group"),
-        gold=_gold(connection, found.number, tokens.offsets.to_numpy(), tagset),
+        gold=known_gold,
         texts=_words(found, "text"),
         token_start=_starts(found),
         attributes=_attributes(found.attributes),
     )
+    if (not cut and not cut_gold) or made.token_start is None:
+        return made
+    items_at = {number: n for n, number in enumerate(found.number.tolist())}
+    worker_at = {number: n for n, number in enumerate(people.tolist())}
+    own = {
+        (items_at[n], worker_at[who]): labels
+        for (n, who), labels in cut.items()
+        if n in items_at and who in worker_at
+    }
+    return _with_parts(made, own, cut_gold)
+
+
+def _with_parts(crowd: Crowd, own: Cut, gold: dict[int, list[Any]]) -> Crowd:
+    """Cut the tokens of a crowd as answers and gold do that are in it by their first parts."""
+    by_item: dict[int, list[list[Any]]] = {n: [labels] for n, labels in gold.items()}
+    for (n, _), labels in own.items():
+        by_item.setdefault(n, []).append(labels)
+    cuts = {n: cuts_of(every) for n, every in by_item.items()}
+    assert crowd.token_start is not None
+    starts, begins = crowd.token_start, crowd.offsets
+    points = {
+        n: sorted(int(starts[begins[n] + token]) + char for token in each for char in each[token])
+        for n, each in cuts.items()
+    }
+    made, index = split_tokens(crowd, points), crowd.tagset.index
+    answers, codes = made.answers, made.answers.codes.copy()
+    known = None if made.gold is None else made.gold.copy()
+    for at in np.flatnonzero(np.isin(answers.item, list(cuts))).tolist():
+        n = int(answers.item[at])
+        given = own.get((n, int(answers.worker[at])))
+        if given is not None:
+            tags = fit(given, cuts[n], crowd.tagset.encoding)
+            codes[answers.offset[at] : answers.offset[at + 1]] = [index[tag] for tag in tags]
+    for n, labels in gold.items():
+        tags = fit(labels, cuts[n], crowd.tagset.encoding)
+        if known is not None:
+            known[made.offsets[n] : made.offsets[n + 1]] = [index[tag] for tag in tags]
+    return replace(made, answers=replace(answers, codes=codes), gold=known)
+
+
+def token_starts(connection: Connection, ids: Sequence[str]) -> dict[str, list[int]]:
+    """Return the first characters of the tokens of items, as they were before anybody cut them."""
+    rows = connection.execute(select(items.c.id, items.c.extra).where(items.c.id.in_(list(ids))))
+    return {row.id: read_json(row.extra).get("token_start") or [] for row in rows if row.extra}
 
 
 def bounds_of(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
@@ -154,17 +226,21 @@ def bounds_of(lengths: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _gold(
     connection: Connection, number: NDArray[np.int64], bounds: NDArray[Any], tagset: Codec
-) -> NDArray[np.int16] | None:
+) -> tuple[NDArray[np.int16] | None, dict[int, list[Any]]]:
+    """Return the known codes, of cut tokens those of their first parts, and labels that cut."""
     rows = ((row.item, read_json(row.labels)) for row in connection.execute(select(gold)))
     known = {item: labels for item, labels in rows if any(labels)}  # others were taken back
     places = np.flatnonzero(np.isin(number, np.array(list(known), np.int64))).tolist()
     if not places:
-        return None
-    codes = np.full(bounds[-1], -1, np.int16)
+        return None, {}
+    codes, cut = np.full(bounds[-1], -1, np.int16), {}
     for place in places:
-        labels = [tagset.index[label] for label in known[int(number[place])]]
-        codes[bounds[place] : bounds[place] + len(labels)] = labels
-    return codes
+        labels = known[int(number[place])]
+        if any(isinstance(label, list) for label in labels):
+            cut[place] = labels
+            labels = [label[0][1] if isinstance(label, list) else label for label in labels]
+        codes[bounds[place] : bounds[place] + len(labels)] = [tagset.index[one] for one in labels]
+    return codes, cut
 
 
 def _words(found: Items, name: str) -> pa.Array | None:
@@ -220,6 +296,7 @@ class Seen:
     items: Items = field(repr=False)  # Those that have an answer
     # By item, then as they came, with the store's numbers of items and workers
     answers: Answers = field(repr=False)
+    cut: Cut = field(repr=False)  # Answers that cut tokens
 
 
 class AnswerCache:
@@ -236,16 +313,17 @@ class AnswerCache:
         with self._lock, self.database.read() as connection:
             labels = Labels.of(connection)
             if self._seen is None or not labels.continues(self._seen.labels):
-                self._seen = Seen(0, labels, Items.of([]), answers_of([], labels))
+                self._seen = Seen(0, labels, Items.of([]), answers_of([], labels), {})
             self._seen = seen = _read_on(connection, self._seen, labels)
-            return crowd_of(connection, seen.items, seen.answers, labels.tagset)
+            return crowd_of(connection, seen.items, seen.answers, labels.tagset, seen.cut)
 
 
 def _read_on(connection: Connection, seen: Seen, labels: Labels) -> Seen:
     """Read what came since."""
-    last, parts = seen.last, [seen.answers]
+    last, parts, cut = seen.last, [seen.answers], seen.cut
     for rows in _pages(connection, seen.last):
         parts.append(answers_of(rows, labels))
+        cut = cut_answers(rows, cut)
         last = rows[-1].number
     if len(parts) == 1:
         return replace(seen, labels=labels)
@@ -253,7 +331,7 @@ def _read_on(connection: Connection, seen: Seen, labels: Labels) -> Seen:
     new = np.setdiff1d(given.item, seen.items.number).tolist()
     rows = list(rows_of(connection, _ITEMS, new))
     found = seen.items.joined(Items.of(rows)) if rows else seen.items
-    return Seen(last, labels, found, given.take(_last_versions(given)))
+    return Seen(last, labels, found, given.take(_last_versions(given)), cut)
 
 
 def _last_versions(given: Answers) -> NDArray[np.intp]:

@@ -18,7 +18,7 @@ from goldspan.errors import UnknownNameError
 from goldspan.protocols import Event, Lease
 from goldspan.store import people
 from goldspan.store.answers import CHANGED
-from goldspan.store.crowd import ANSWER, ITEM, Items, Labels, answers_of, crowd_of
+from goldspan.store.crowd import ANSWER, ITEM, Items, Labels, answers_of, crowd_of, cut_answers
 from goldspan.store.journal import AT_ONCE, Database, read_json
 from goldspan.store.people import APART, SHOWN, is_worker, key_of, skip_reasons
 from goldspan.store.pool import SOME, rows_of
@@ -85,7 +85,9 @@ def read_crowd(connection: Connection, which: str = "answered") -> Crowd:
     query = select(*ANSWER).where(answers.c.counts == 1)
     rows = connection.execute(query.order_by(answers.c.item, answers.c.number)).all()
     labels = Labels.of(connection)
-    return crowd_of(connection, found, answers_of(rows, labels), labels.tagset)
+    return crowd_of(
+        connection, found, answers_of(rows, labels), labels.tagset, cut_answers(rows)
+    )  # fmt: skip
 
 
 def read_records(connection: Connection, kind: str) -> dict[str, dict[str, Any]]:

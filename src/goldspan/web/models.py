@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from goldspan.spans import Span
+from goldspan.spans.parts import PartSpan
 
 MOST_SPANS = 5_000
 LONGEST_NOTE = 1_000
@@ -52,11 +52,17 @@ class Request(BaseModel):
 
 
 class SpanBody(Request):
-    """A span in tokens, of one of the plan's types; `end` is one past the last token."""
+    """A span in tokens, of one of the plan's types; `end` is one past the last token.
+
+    A span that begins or ends within a token says `from_char`, the first of its characters in its
+    first token, or `to_char`, one past the last in its last token.
+    """
 
     start: Index
     end: Index
     type: Name
+    from_char: Index | None = None
+    to_char: Index | None = None
 
 
 class NextBody(Request):
@@ -76,11 +82,14 @@ class LabelsBody(Request):
         return self
 
     @property
-    def answer(self) -> list[Span] | str:
+    def answer(self) -> list[PartSpan] | str:
         """The labels, as the campaign takes them."""
         if self.label is not None:
             return self.label
-        return [Span(type=one.type, start=one.start, end=one.end) for one in self.spans or []]
+        return [
+            PartSpan(one.type, one.start, one.end, one.from_char or 0, one.to_char)
+            for one in self.spans or []
+        ]
 
 
 class AnswerBody(LabelsBody):

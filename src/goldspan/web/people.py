@@ -167,4 +167,5 @@ class People:
             person.regular += counts
         elif row.item not in person.control:
             person.control.append(row.item)
-            person.right.append(score_test([self.inputs.control[row.item]], [labels or []]))
+            truth, encoding = self.inputs.control[row.item], self.inputs.codec.encoding
+            person.right.append(score_test([truth], [labels or []], encoding))

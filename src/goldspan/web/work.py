@@ -21,7 +21,8 @@ from goldspan.campaign.suggestions import spans_of, suggestion_for
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Lease, Price, Receipt
-from goldspan.spans import Span, parse, write
+from goldspan.spans import Span
+from goldspan.spans.parts import PartSpan, check_cuts, places_in, read_parts, write_parts
 from goldspan.store import SqlLedger, answers, assignments, queries
 from goldspan.store.answers import CHANGED
 from goldspan.store.engine import BoundError
@@ -81,8 +82,8 @@ class Tasks:
             raise Refused("invalid", "The items changed meanwhile: load the page again.", 422)
         return item
 
-    def labels(self, item: str, answer: Sequence[Span] | str) -> list[str]:
-        """Turn an answer into labels, one per token."""
+    def labels(self, item: str, answer: Sequence[Span | PartSpan] | str) -> list[Any]:
+        """Turn an answer into labels, one per token or its parts."""
         task = self.inputs.plan.task
         if self.inputs.plan.is_single:
             if not isinstance(answer, str) or answer not in task.labels:
@@ -90,12 +91,14 @@ class Tasks:
             return [answer]
         if isinstance(answer, str):
             raise Refused("invalid", "This campaign asks for spans, not for one label.", 422)
-        known, length = task.types, len(self.inputs.words[self.inputs.pool.place[item]])
+        known, words = task.types, self.inputs.words[self.inputs.pool.place[item]]
         wrong = [span.type for span in answer if span.type not in known]
         if wrong:
             raise Refused("invalid", f"{wrong[0]!r} is not one of {', '.join(known)}.", 422)
         try:
-            return write(answer, length, self.inputs.codec.encoding)
+            spans = [PartSpan(*span) for span in answer]
+            check_cuts(spans, words)
+            return write_parts(spans, len(words), self.inputs.codec.encoding)
         except InputError as error:
             raise Refused("invalid", f"The spans do not fit: {error}.", 422) from None
 
@@ -116,10 +119,13 @@ class Tasks:
         words, starts = self.inputs.words[number], self.inputs.pool.starts_of(number)
         return {"tokens": list(words), "text": text, "starts": starts}
 
-    def spans(self, labels: Sequence[str]) -> list[dict[str, Any]]:
+    def spans(self, labels: Sequence[Any]) -> list[dict[str, Any]]:
         """Return known labels as the page shows spans."""
-        found = parse(list(labels), self.inputs.codec.encoding)
-        return [{"start": span.start, "end": span.end, "type": span.type} for span in found]
+        return [shown_span(span) for span in read_parts(labels, self.inputs.codec.encoding)]
+
+    def places(self, item: str, starts: Sequence[int]) -> list[tuple[int, int]]:
+        """Return of every part of an item's tokens the token and the place in it."""
+        return places_in(self.inputs.pool.starts_of(self.inputs.pool.place[item]), starts)
 
     def _mark_of(self, item: str, worker: str) -> str:
         name = f"item {item} {worker}"
@@ -127,6 +133,13 @@ class Tasks:
 
     def _mask(self, mark: str) -> int:
         return int.from_bytes(digest(self._key, f"mask {mark}".encode(), "sha256")[:6])
+
+
+def shown_span(span: PartSpan) -> dict[str, Any]:
+    """Return a span as pages have it: the characters only where it cuts tokens."""
+    first = {"from_char": span.from_char} if span.from_char else {}
+    last = {"to_char": span.to_char} if span.to_char else {}
+    return {"start": span.start, "end": span.end, "type": span.type, **first, **last}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -267,7 +280,8 @@ class Asking:
             return ""
         given = list(person.right)
         if item in self.inputs.control and item not in person.control:
-            given.append(score_test([self.inputs.control[item]], [labels]))
+            truth = self.inputs.control[item]
+            given.append(score_test([truth], [labels], self.inputs.codec.encoding))
         start = self.inputs.plan.page.training
         test = given[start : start + control.first]
         found = TestScore(sum(one.right for one in test), sum(one.total for one in test))
@@ -398,7 +412,7 @@ class Work:
         return {**self._without_task(worker), "me": self._me(worker)}
 
     def submit(
-        self, worker: str, task: str, key: str, answer: Sequence[Span] | str
+        self, worker: str, task: str, key: str, answer: Sequence[Span | PartSpan] | str
     ) -> dict[str, Any]:
         """Take an answer; the same key again gives the same reply and changes nothing."""
         item = self.tasks.item(worker, task)
@@ -451,7 +465,7 @@ class Work:
         return {"task": self._shown(worker, own.item), "open": not why, "why": why, **answer}
 
     def change(
-        self, worker: str, task: str, key: str, answer: Sequence[Span] | str, since: int
+        self, worker: str, task: str, key: str, answer: Sequence[Span | PartSpan] | str, since: int
     ) -> dict[str, Any]:
         """Put another version of an answer in the place of the one that counts.
 
@@ -558,10 +572,10 @@ class Work:
             one = read_suggestion(connection, worker, item)
         if one is None or not one.shown or one.labels is None:
             return {}
-        spans = spans_of(one.labels, self.inputs.codec)
         if self.inputs.plan.is_single:
+            spans = spans_of(one.labels, self.inputs.codec)
             return {"suggestion": {"label": spans[0].type}} if spans else {}
-        return {"suggestion": {"spans": [span._asdict() for span in spans]}}
+        return {"suggestion": {"spans": self.tasks.spans(one.labels)}}
 
     def _own(self, connection: Connection, worker: str, item: str) -> CountedAnswer:
         found = queries.own(connection, worker, [item])

@@ -13,6 +13,7 @@ from goldspan.campaign.auditing import CHECK, last_draw, open_items
 from goldspan.campaign.clock import wall_of
 from goldspan.protocols import Lease
 from goldspan.spans import Span
+from goldspan.spans.parts import PartSpan
 from goldspan.store import SqlLedger
 from goldspan.store.facts import charge, record
 from goldspan.store.journal import Entry
@@ -62,7 +63,7 @@ class Checking:
         return {"state": "done", "message": message, "me": self._me()}
 
     def submit(
-        self, who: str, by: str, task: str, key: str, answer: Sequence[Span] | str
+        self, who: str, by: str, task: str, key: str, answer: Sequence[Span | PartSpan] | str
     ) -> dict[str, Any]:
         """Keep what somebody found."""
         item = self.tasks.item(who, task)

@@ -32,6 +32,7 @@ from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.money import from_micro
 from goldspan.spans import Span
+from goldspan.spans.parts import PartSpan, part_span
 from goldspan.store import SqlLedger, assignments
 from goldspan.store.facts import record, set_gold
 from goldspan.store.journal import Entry
@@ -44,7 +45,7 @@ from goldspan.web.engine import Engine, Watcher, end
 from goldspan.web.errors import Refused
 from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST, People, decided_labels
 from goldspan.web.settings import Keys, new_id
-from goldspan.web.work import FLAG, Tasks, earned
+from goldspan.web.work import FLAG, Tasks, earned, shown_span
 from goldspan.workers import choose_gold_questions
 from goldspan.workers.verdicts import UNCLEAR
 
@@ -127,17 +128,19 @@ def positions(result: Consensus | None, items: Sequence[str]) -> list[int | None
     return list(found.to_pylist())
 
 
-def found_labels(result: Consensus | None, item: str) -> FoundLabel | FoundSpans | None:
+def found_labels(
+    result: Consensus | None, item: str, tasks: Tasks
+) -> FoundLabel | FoundSpans | None:
     """Return the consensus on an item with its confidence; None without answers."""
     (n,) = positions(result, [item])
     if result is None or n is None:
         return None
     if result.crowd.is_classification and result.codes[n] < 0:  # nobody answered
         return None
-    return found_at(result, n)
+    return found_at(result, n, tasks)
 
 
-def found_at(result: Consensus, n: int) -> FoundLabel | FoundSpans:
+def found_at(result: Consensus, n: int, tasks: Tasks) -> FoundLabel | FoundSpans:
     """Return the consensus on the item at a position of a result."""
     begin, end = result.crowd.offsets[n : n + 2].tolist()
     confidence = round(float(result.confidence[n]), 4)
@@ -158,15 +161,25 @@ def found_at(result: Consensus, n: int) -> FoundLabel | FoundSpans:
     every = [] if result.posterior is None else result.alternatives(item)
     unsure = sorted(every, key=lambda one: abs(one.confidence - 0.5))[:LIKELY]
     others = [a for a in every if any(a.start < b.end and b.start < a.end for b in unsure)]
+    # What annotators cut is shown within the tokens of the pool.
+    starts = result.crowd.token_start
+    places = [(at, 0) for at in range(end - begin)]
+    if starts is not None:
+        places = tasks.places(item, starts[begin:end].tolist())
+    least = [1.0] * (places[-1][0] + 1 if places else 0)
+    for (at, _), one in zip(places, tokens, strict=True):
+        least[at] = min(least[at], one)
+    places.append((len(least), 0))
+
+    def span(start: int, stop: int, kind: str, sure: float) -> FoundSpan:
+        shown = shown_span(part_span(kind, places[start], places[stop]))
+        return FoundSpan(**shown, confidence=round(float(sure), 4))
+
     return FoundSpans(
-        confidence=confidence, tokens=tokens,
-        spans=[_span(row["start"], row["end"], row["type"], row["confidence"]) for row in rows],
-        alternatives=[_span(one.start, one.end, one.type, one.confidence) for one in others],
+        confidence=confidence, tokens=least,
+        spans=[span(row["start"], row["end"], row["type"], row["confidence"]) for row in rows],
+        alternatives=[span(one.start, one.end, one.type, one.confidence) for one in others],
     )  # fmt: skip
-
-
-def _span(start: int, end: int, kind: str, confidence: float) -> FoundSpan:
-    return FoundSpan(start=start, end=end, type=kind, confidence=round(float(confidence), 4))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -532,7 +545,7 @@ class Desk:
                 )
                 for row in answers[part]
             ],
-            found=found_labels(self.engine.live.result, item),
+            found=found_labels(self.engine.live.result, item, self.tasks),
             skipped=[m.Skip(worker=row.worker, reason=row.reason) for row in skipped[part]],
             flags=reports[part],
             n_answers=len(answers),
@@ -581,7 +594,7 @@ class Desk:
         ids = crowd.item_ids.to_pylist()
         return [
             m.UncertainItem(
-                item=ids[n], **self.tasks.shown(ids[n]), found=found_at(result, n),
+                item=ids[n], **self.tasks.shown(ids[n]), found=found_at(result, n, self.tasks),
                 answers=int(counts[n]),
             )
             for n in [n for n in order.tolist() if ids[n] not in settled][: min(limit, MOST)]
@@ -612,7 +625,7 @@ class Desk:
     def adjudicate(
         self,
         item: str,
-        answer: Sequence[Span] | str,
+        answer: Sequence[Span | PartSpan] | str,
         *,
         by: str = "",  # Who decides, for the log; "" for the requester
         key: str = "",  # Of the request: the same decision again under the same key is kept once

@@ -281,12 +281,14 @@ class LabelChoice(View):
 
 
 class FoundSpan(View):
-    """A span in tokens, and its probability."""
+    """A span in tokens, as in an answer, and its probability."""
 
     start: int
     end: int
     type: str
     confidence: float
+    from_char: int | None = None
+    to_char: int | None = None
 
 
 class FoundLabel(View):
