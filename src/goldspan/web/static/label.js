@@ -161,7 +161,7 @@ async function openPast(answers, at) {
   note("");
   clearTimeout(late);
   const { spans, label } = found;
-  const sent = found.task.kind === "single" ? { label } : { spans: spans.map(({ start, end, type }) => ({ start, end, type })) };
+  const sent = found.task.kind === "single" ? { label } : { spans: spans.map(({ start, end, type, from_char, to_char }) => ({ start, end, type, from_char, to_char })) };
   past = { answers, at, open: found.open, why: found.why, sent: JSON.stringify(sent) };
   const draft = found.open ? memory.draft(draftOf(found.task)) : null;
   task = { ...found.task, key: draft?.key ?? newKey() };

@@ -6,7 +6,7 @@ import { ChoiceWidget } from "./choice.js";
 import { commandOf, ownsKey } from "./keys.js";
 import { SpanWidget } from "./spans.js";
 import * as marks from "./state.js";
-import { gaps, showMarked, textOf } from "./text.js";
+import { cutsOf, gaps, onParts, showMarked, textOf } from "./text.js";
 
 const single = page.kind === "single";
 const PARTS = 500; // of a text, each of which was on the screen or not
@@ -79,9 +79,10 @@ export class Review {
   /** Go to an uncertain place, and show it. */
   goTo(place) {
     const { widget } = this;
-    widget.become(marks.move(widget.state, place.start));
+    const at = onParts(widget.places, place).start;
+    widget.become(marks.move(widget.state, at));
     this.showPlace(place);
-    const [{ top: y, bottom }, [top, foot]] = [widget.cells[place.start].getBoundingClientRect(), this.sight];
+    const [{ top: y, bottom }, [top, foot]] = [widget.cells[at].getBoundingClientRect(), this.sight];
     if (y < top || bottom > foot) scrollBy(0, y - top - (foot - top) / 3);
   }
 
@@ -137,7 +138,7 @@ export class Review {
 
   /** Show the alternatives of the place that the cursor has come to. */
   follow() {
-    const cursor = this.widget.state?.cursor;
+    const [cursor] = this.widget.places?.[this.widget.state?.cursor] ?? [];
     const here = this.places?.find(({ start, end }) => start <= cursor && cursor < end);
     if (here && here !== this.place) this.showPlace(here);
   }
@@ -153,13 +154,16 @@ export class Review {
   take(one) {
     const { widget } = this;
     if (single) return widget.choose(page.labels.findIndex(({ name }) => name === one.label));
-    const picked = marks.select(widget.state, one.start, one.end - 1);
+    if (cutsOf([one]).length) widget.recut([...widget.places.filter(([, char]) => char), ...cutsOf([one])]);
+    const { start, end } = onParts(widget.places, one);
+    const picked = marks.select(widget.state, start, end - 1);
     return widget.become(this.has(one) ? marks.remove(picked) : marks.put(picked, one.type));
   }
 
   has(one) {
     if (single) return this.widget.work.label === one.label;
-    return this.widget.state.spans.some((s) => s.start === one.start && s.end === one.end && s.type === one.type);
+    const same = (a, b) => (a ?? 0) === (b ?? 0);
+    return this.widget.answer.spans.some((s) => s.start === one.start && s.end === one.end && s.type === one.type && same(s.from_char, one.from_char) && same(s.to_char, one.to_char));
   }
 
   mark() {

@@ -4,7 +4,7 @@ import { beyond, followDrag, gapAt, tokenNear, tokenOf } from "./drag.js";
 import { button, handBack, LONG, make, sign } from "./panels.js";
 import * as marks from "./state.js";
 import { cutNames } from "./tags.js";
-import { directions, gaps, textOf, Words } from "./text.js";
+import { charactersOf, cutsOf, cutTokens, directions, gaps, onParts, onTokens, textOf, Words } from "./text.js";
 
 const HINT = {
   mouse: "Drag over words, or double-click one; then choose what they are.",
@@ -54,6 +54,7 @@ export class SpanWidget {
     this.edges = make("span", { class: "edges" },
       make("span", { class: "side", "aria-hidden": "true" }, "Start"), end("start", -1, "−", "One word less at the start"), end("start", 1, "+", "One word more at the start"),
       make("span", { class: "side", "aria-hidden": "true" }, "End"), end("end", -1, "−", "One word less at the end"), end("end", 1, "+", "One word more at the end"),
+      (this.characters = button("a|b", () => this.setByCharacter(!this.byCharacter), { class: "small toggle", "aria-label": "Move the ends by characters", "aria-pressed": "false" })),
       (this.accept = button("✓", () => this.acceptHere(), { class: "small accept", "aria-label": "Accept this label" })),
       (this.away = button("✕", () => this.putAway(), { class: "small" })));
     this.hint = make("span", { class: "hint", id: "held-hint" });
@@ -81,18 +82,112 @@ export class SpanWidget {
   open(task, work, { hint = NOTHING, unsure = new Set() } = {}) {
     Object.assign(this, { unsure, nothingHint: hint });
     const suggested = work ? [] : this.known(task.suggestion?.spans ?? []);
-    const left = work?.open ?? suggested.map(marks.nameOf);
-    this.tokens = task.tokens;
-    this.between = gaps(task.tokens, task.text, task.starts);
-    this.rtl = directions(this.tokens, this.between);
-    this.cutWords = null;
-    this.state = marks.begin(task.tokens.length, this.known(work?.spans ?? suggested), work?.nothing, left);
+    const spans = this.known(work?.spans ?? suggested);
+    this.whole = { tokens: task.tokens, between: gaps(task.tokens, task.text, task.starts) };
+    this.isCuttable = Boolean(task.starts); // places in a text that nobody has cannot be said
+    this.count(cutsOf(spans));
+    const own = spans.map((span) => onParts(this.places, span));
+    const left = (work?.open ?? suggested).map((one) => (one.type ? marks.nameOf(onParts(this.places, one)) : one));
+    this.state = { ...marks.begin(this.tokens.length, own, work?.nothing, left), places: this.places };
     this.firstTap = this.drag = this.clicked = null;
+    this.setByCharacter(false);
     this.notice.hidden = true;
     this.build();
     this.draw();
-    for (const i of unsure) this.drawToken(i, null, marks.spanAt(this.state, 0));
+    this.drawUnsure();
     this.space();
+  }
+
+  drawUnsure() {
+    this.places.forEach(([n], i) => { if (this.unsure.has(n)) this.drawToken(i, null, marks.spanAt(this.state, 0)); });
+  }
+
+  // ---- tokens that are cut ----
+
+  /** Cut the tokens of the task; the parts are the tokens from now on. */
+  count(cuts) {
+    Object.assign(this, cutTokens(this.whole.tokens, this.whole.between, cuts));
+    this.rtl = directions(this.tokens, this.between);
+    this.cutWords = null;
+  }
+
+  /** Cut elsewhere than now; what was marked stays where it is. */
+  recut(cuts) {
+    const to = this.recount(cuts);
+    this.redraw({ ...marks.recount(this.state, (i) => to[i]), places: this.places });
+  }
+
+  /** Count the parts of other cuts; gives of every part there was, and the end, its new number. */
+  recount(cuts) {
+    const before = this.places;
+    this.count(cuts);
+    let at = -1;
+    const isUpTo = ([m, c], [n, char]) => m < n || (m === n && c <= char);
+    const to = before.map((place) => {
+      while (at + 1 < this.places.length && isUpTo(this.places[at + 1], place)) at += 1;
+      return at;
+    });
+    return [...to, this.places.length];
+  }
+
+  redraw(state) {
+    const hadFocus = this.text.contains(document.activeElement);
+    this.state = state;
+    this.build();
+    this.draw();
+    this.drawUnsure();
+    if (hadFocus && !this.drag) this.focus();
+  }
+
+  /** Cut a token into its characters. */
+  cutUp(i) {
+    const cuts = this.places.filter(([, char]) => char);
+    const [n] = this.places[i] ?? [];
+    if (n === undefined || !this.isCuttable) return false;
+    const inner = charactersOf(this.whole.tokens[n]).slice(1).map((char) => [n, char]);
+    if (inner.length > cuts.filter(([m]) => m === n).length) this.recut([...cuts, ...inner]);
+    return true;
+  }
+
+  /** Put parts together again that nothing begins or ends between. */
+  tidy() {
+    const held = marks.selected(this.state);
+    const used = new Set([...this.state.spans, ...(held ? [held] : [])].flatMap(({ start, end }) => [start, end]));
+    const cuts = this.places.filter(([, char], i) => char && used.has(i));
+    if (cuts.length < this.places.filter(([, char]) => char).length) this.recut(cuts);
+  }
+
+  /** Whether the ends of what is held go by characters. */
+  setByCharacter(on) {
+    this.byCharacter = on && this.isCuttable;
+    this.characters.setAttribute("aria-pressed", String(this.byCharacter));
+  }
+
+  /** Move an end by one character. */
+  edgeWithin(side, step) {
+    const range = marks.current(this.state);
+    if (!range) return this.say("Nothing to change");
+    const before = this.placeOf(range);
+    // The token that the end goes into, or is in.
+    const into = side === "end" ? range.end - (step > 0 ? 0 : 1) : range.start - (step > 0 ? 1 : 0);
+    this.cutUp(into);
+    this.become(marks.edge(this.state, side, step));
+    this.tidy();
+    this.drawDock();
+    const now = marks.current(this.state);
+    return this.say(this.placeOf(now) === before ? "Nothing to change" : this.spoken(now));
+  }
+
+  /** A range as a name of where it is. */
+  placeOf({ start, end }) {
+    return JSON.stringify(onTokens(this.places, { start, end }));
+  }
+
+  /** The part at a place of the page; its token is cut into characters first. */
+  partNear(x, y) {
+    const i = tokenNear(this.cells, x, y);
+    if (i === null || !this.cutUp(i)) return i;
+    return tokenNear(this.cells, x, y);
   }
 
   /** Set how the lines stand. */
@@ -115,12 +210,13 @@ export class SpanWidget {
 
   /** What a draft keeps. */
   get work() {
-    const { spans, nothing, open } = this.state;
-    return { spans, nothing, open };
+    const { spans, nothing } = this.state;
+    const open = spans.filter((span) => marks.isOpen(this.state, span)).map((span) => onTokens(this.places, span));
+    return { ...this.answer, nothing, open };
   }
 
   get answer() {
-    return { spans: this.state.spans.map(({ start, end, type }) => ({ start, end, type })) };
+    return { spans: this.state.spans.map((span) => onTokens(this.places, span)) };
   }
 
   get isReady() {
@@ -217,7 +313,7 @@ export class SpanWidget {
     const ends = span ? `${span.start === i ? " first" : ""}${span.end === i + 1 ? " last" : ""}` : "";
     const edges = chosen ? `${held.start === i ? " from" : ""}${held.end === i + 1 ? " to" : ""}` : "";
     const kind = span ? ` marked type-${this.number(span.type) % 10}${marks.isOpen(this.state, span) ? " suggested" : ""}` : "";
-    const look = `${kind}${span && span === active ? " active" : ""}${this.unsure.has(i) ? " unsure" : ""}`;
+    const look = `${kind}${span && span === active ? " active" : ""}${this.unsure.has(this.places[i][0]) ? " unsure" : ""}`;
     this.paint(this.cells[i], "cells", i, `token${look}${ends}${chosen ? " selected" : ""}${edges}`, span);
     const within = `${span && span.start < i ? look : ""}${chosen && held.start < i ? " selected" : ""}`;
     this.paintSeam(i, `gap${within}`);
@@ -301,8 +397,15 @@ export class SpanWidget {
 
   become(state, said) {
     const before = this.state;
-    this.state = state;
-    this.draw();
+    if (state.places !== before.places) { // what was undone had other parts
+      const to = this.recount(state.places.filter(([, char]) => char));
+      this.redraw({ ...state, places: this.places, size: this.places.length, cursor: to[state.cursor] });
+      this.tidy();
+      state = this.state;
+    } else {
+      this.state = state;
+      this.draw();
+    }
     const moved = before.cursor !== state.cursor;
     // While the mouse goes over a long text, the focus waits for its end.
     if (moved && !this.drag && this.text.contains(document.activeElement)) this.cells[state.cursor].focus();
@@ -359,6 +462,7 @@ export class SpanWidget {
   }
 
   edge(side, step) {
+    if (this.byCharacter) return this.edgeWithin(side, step);
     const state = marks.edge(this.state, side, step);
     if (state === this.state) return this.say("Nothing to change");
     return this.become(state, this.spoken(marks.current(state)));
@@ -388,6 +492,7 @@ export class SpanWidget {
       this.firstTap = null;
       if (this.labels.length > 1) this.brush = null;
       this.become(marks.deselect(this.state));
+      this.tidy();
     } else if (does[name]) {
       const state = does[name](this.state);
       this.become(state, state === this.state ? "Nothing to change" : said[name]);
@@ -408,6 +513,13 @@ export class SpanWidget {
 
   onKey(event) {
     const byWord = MAC ? event.altKey : event.ctrlKey;
+    const within = MAC ? event.ctrlKey : event.altKey;
+    if (within && event.shiftKey && /^Arrow(Left|Right)$/.test(event.key) && this.isCuttable) {
+      this.edgeWithin("end", event.key === (this.rtl[this.state.cursor] ? "ArrowLeft" : "ArrowRight") ? 1 : -1);
+      event.preventDefault();
+      event.stopPropagation();
+      return;
+    }
     if (event.metaKey || (event.altKey && !MAC) || (event.ctrlKey && MAC)) return;
     const to = this.target(event.key, byWord, event.shiftKey);
     if (to !== null) {
@@ -487,9 +599,18 @@ export class SpanWidget {
   onDown(event) {
     this.pointer = event.pointerType === "mouse" ? "mouse" : "touch";
     if (this.pointer !== "mouse" || event.button !== 0) return;
-    const i = tokenOf(event.target);
     const [x, y] = [event.clientX, event.clientY];
-    if (i === null && !event.shiftKey) {
+    const within = event.altKey && this.isCuttable;
+    if (!within && !event.shiftKey && this.tokens.length > this.whole.tokens.length) {
+      this.become(marks.deselect(this.state));
+      this.tidy();
+    }
+    const target = event.target.isConnected ? event.target : document.elementFromPoint(x, y);
+    const i = within ? this.partNear(x, y) : tokenOf(target);
+    if (within && i !== null) {
+      this.drag = { anchor: i, x, y, moved: false, within };
+      this.become(marks.select(this.state, i));
+    } else if (i === null && !event.shiftKey) {
       // Between two tokens a drag takes the one that it goes to; without a drag nothing is meant.
       this.drag = { gap: gapAt(this.cells, x, y, this.rtl), x, y, moved: false };
       this.become(marks.deselect(this.state));
@@ -509,6 +630,10 @@ export class SpanWidget {
   onDragEnd(finished) {
     const was = this.drag;
     this.drag = null;
+    if (was?.within) {
+      this.tidy();
+      this.drawDock();
+    }
     if (finished && was && this.state.selection && this.brush !== null) {
       this.put(this.brush);
       this.clicked = was.moved ? null : this.state.past.length;
@@ -520,7 +645,9 @@ export class SpanWidget {
   onDrag(x, y) {
     const { drag } = this;
     if (!drag || (!drag.moved && Math.hypot(x - drag.x, y - drag.y) < STILL)) return;
-    const i = tokenNear(this.cells, x, y);
+    const size = this.places.length;
+    const i = drag.within ? this.partNear(x, y) : tokenNear(this.cells, x, y);
+    if (this.places.length !== size) drag.anchor = this.state.selection.anchor;
     if (drag.anchor === undefined && i !== null) drag.anchor = Math.max(0, i >= drag.gap ? drag.gap : drag.gap - 1);
     if (i === null || (i === drag.anchor && !drag.moved && drag.gap === undefined)) return;
     drag.moved = true;

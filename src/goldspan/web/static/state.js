@@ -86,6 +86,22 @@ export function put(state, type) {
   return { ...decided(changed, span), cursor, selection: null, grip: null };
 }
 
+/** Count other tokens: `to` gives for every place between two tokens, 0 to size, the new one. What
+ *  was before keeps its tokens: they are the state's `places`. */
+export function recount(state, to) {
+  const spans = state.spans.map(({ start, end, type }) => ({ start: to(start), end: to(end), type }));
+  const open = spans.filter((_, i) => isOpen(state, state.spans[i])).map(nameOf);
+  const [held, size] = [selected(state), to(state.size)];
+  let selection = null;
+  if (held) {
+    const ends = [to(held.start), to(held.end) - 1];
+    const [anchor, focus] = state.selection.anchor <= state.selection.focus ? ends : ends.reverse();
+    selection = { anchor, focus };
+  }
+  const cursor = selection ? selection.focus : Math.min(size - 1, to(state.cursor));
+  return { ...state, spans, open, size, cursor, selection, grip: null };
+}
+
 /** The name of a span in `open`. */
 export function nameOf({ start, end, type }) {
   return `${start} ${end} ${type}`;
@@ -164,7 +180,7 @@ function sorted(spans) {
 }
 
 function change(state, spans, nothing) {
-  const past = [...state.past, { spans: state.spans, nothing: state.nothing, open: state.open }];
+  const past = [...state.past, now(state)];
   return { ...state, spans: sorted(spans), nothing, open: still(state.open, spans), past, future: [] };
 }
 
@@ -198,12 +214,15 @@ function room(state, span) {
   return [low, high];
 }
 
+function now({ spans, nothing, open, places }) {
+  return { spans, nothing, open, places };
+}
+
 function travel(state, from, to) {
   const then = state[from].at(-1);
   if (!then) return state;
-  const now = { spans: state.spans, nothing: state.nothing, open: state.open };
   return {
     ...state, ...then, selection: null, grip: null,
-    [from]: state[from].slice(0, -1), [to]: [...state[to], now],
+    [from]: state[from].slice(0, -1), [to]: [...state[to], now(state)],
   };
 }

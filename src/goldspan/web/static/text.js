@@ -24,6 +24,63 @@ export function gaps(tokens, text, starts) {
   return found;
 }
 
+// ---- tokens that are cut ----
+//
+// A span may begin and end within tokens: `from_char` is its first character in its first token,
+// `to_char` one past the last in its last token, both in code points. A place is [token, character].
+
+/** The places where spans begin or end within tokens. */
+export function cutsOf(spans) {
+  return spans.flatMap(({ start, end, from_char: from, to_char: to }) => [...(from ? [[start, from]] : []), ...(to ? [[end - 1, to]] : [])]);
+}
+
+/** Cut tokens: {places, tokens, between} of their parts. */
+export function cutTokens(tokens, between, cuts) {
+  const inner = new Map();
+  for (const [n, char] of cuts) inner.set(n, (inner.get(n) ?? new Set()).add(char));
+  const [places, parts, gaps] = [[], [], []];
+  tokens.forEach((token, n) => {
+    const points = inner.has(n) ? Array.from(token) : null;
+    const bounds = points ? [0, ...[...inner.get(n)].filter((char) => char > 0 && char < points.length).sort((a, b) => a - b)] : [0];
+    bounds.forEach((char, i) => {
+      places.push([n, char]);
+      parts.push(points ? points.slice(char, bounds[i + 1]).join("") : token);
+      gaps.push(char ? "" : between[n]);
+    });
+  });
+  return { places, tokens: parts, between: [...gaps, between.at(-1)] };
+}
+
+/** A span of tokens as one of their parts. */
+export function onParts(places, span) {
+  const at = (token, char) => {
+    const i = places.findIndex(([n, c]) => n > token || (n === token && c >= char));
+    return i < 0 ? places.length : i;
+  };
+  const { start, end, from_char: from, to_char: to, ...rest } = span;
+  return { ...rest, start: at(start, from ?? 0), end: to ? at(end - 1, to) : at(end, 0) };
+}
+
+/** A span of parts as one of their tokens. */
+export function onTokens(places, { start, end, type }) {
+  const [first, last] = [places[start], places[end] ?? [places.at(-1)[0] + 1, 0]];
+  return {
+    start: first[0], end: last[1] ? last[0] + 1 : last[0], type,
+    ...(first[1] ? { from_char: first[1] } : {}), ...(last[1] ? { to_char: last[1] } : {}),
+  };
+}
+
+/** Where a token can be cut: between what readers see as characters. */
+export function charactersOf(token) {
+  const units = globalThis.Intl?.Segmenter ? Array.from(new Intl.Segmenter().segment(token), ({ segment }) => segment) : Array.from(token.matchAll(/\P{M}\p{M}*/gu), ([unit]) => unit);
+  let at = 0;
+  return units.map((unit) => {
+    const here = at;
+    at += Array.from(unit).length;
+    return here;
+  });
+}
+
 /** The words of a text as a reader sees them, by the browser's dictionary, made of whole tokens. */
 export class Words {
   constructor(tokens, between) {
@@ -113,14 +170,20 @@ function segments(text) {
 }
 
 /** The text of a range of tokens. */
-export function textOf(tokens, between, { start, end }) {
-  let text = tokens[start];
-  for (let i = start + 1; i < end; i += 1) text += between[i] + tokens[i];
+export function textOf(tokens, between, { start, end, from_char: from, to_char: to }) {
+  const part = (i) => {
+    if (!(from && i === start) && !(to && i === end - 1)) return tokens[i];
+    return Array.from(tokens[i]).slice(i === start ? from ?? 0 : 0, i === end - 1 ? to ?? undefined : undefined).join("");
+  };
+  let text = part(start);
+  for (let i = start + 1; i < end; i += 1) text += between[i] + part(i);
   return text;
 }
 
 /** Put labelled text into an element, to look at only. */
-export function showMarked(into, tokens, between, spans, numberOf) {
+export function showMarked(into, whole, gapsOf, marked, numberOf) {
+  const { places, tokens, between } = cutTokens(whole, gapsOf, cutsOf(marked));
+  const spans = marked.map((span) => onParts(places, span));
   let at = 0;
   const add = (parent, from, to) => {
     for (let i = from; i < to; i += 1) parent.append(i === from && parent !== into ? "" : between[i], tokens[i]);
