@@ -197,7 +197,7 @@ def test_a_label_is_decided_by_its_key(single):
 
 
 def plain(span):
-    return {name: span[name] for name in ("start", "end", "type")}
+    return {name: span[name] for name in ("start", "end", "type", "from_char", "to_char")}
 
 
 def test_a_worker_is_dropped_and_kept_with_one_press_each(desk):

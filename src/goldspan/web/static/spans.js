@@ -54,7 +54,7 @@ export class SpanWidget {
     this.edges = make("span", { class: "edges" },
       make("span", { class: "side", "aria-hidden": "true" }, "Start"), end("start", -1, "−", "One word less at the start"), end("start", 1, "+", "One word more at the start"),
       make("span", { class: "side", "aria-hidden": "true" }, "End"), end("end", -1, "−", "One word less at the end"), end("end", 1, "+", "One word more at the end"),
-      (this.characters = button("a|b", () => this.setByCharacter(!this.byCharacter), { class: "small toggle", "aria-label": "Move the ends by characters", "aria-pressed": "false" })),
+      (this.characters = button("a|b", () => this.setByCharacter(!this.byCharacter), { class: "small within", "aria-label": "Move the ends by characters", "aria-pressed": "false" })),
       (this.accept = button("✓", () => this.acceptHere(), { class: "small accept", "aria-label": "Accept this label" })),
       (this.away = button("✕", () => this.putAway(), { class: "small" })));
     this.hint = make("span", { class: "hint", id: "held-hint" });
