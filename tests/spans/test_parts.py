@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldspan.errors import SpanError
+from goldspan.spans.encoding import PartSpan
 from goldspan.spans.parts import (
-    PartSpan,
     check_cuts,
     cuts_at,
     cuts_of,

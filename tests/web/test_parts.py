@@ -7,7 +7,7 @@ import pytest
 from goldspan import agreement, read_crowd, write_crowd
 from goldspan.campaign.auditing import certificate
 from goldspan.campaign.suggestions import suggested_answers
-from goldspan.spans.parts import PartSpan
+from goldspan.spans.encoding import PartSpan
 from goldspan.web.errors import Refused
 from web.serving import Clock, key, open_round, serve
 
@@ -149,7 +149,7 @@ def test_a_suggestion_is_what_more_than_half_have_cut_so(tmp_path):
         page={"training": 0, "suggest": "consensus", "suggest_share": 0.9},
     )  # fmt: skip
     open_round(service)
-    say(service, "ann", lambda text: [APPLE])
+    say(service, "ann", lambda text: parts_of(text, [APPLE], []))
     seen = []
     while (got := service.work.next("ben"))["state"] == "task":
         task = got["task"]

@@ -29,8 +29,9 @@ from goldspan.crowd.model import Answers
 from goldspan.errors import InputError
 from goldspan.protocols import Suggestion
 from goldspan.spans import Codec, Span
+from goldspan.spans.encoding import PartSpan
 from goldspan.spans.parsing import parse_with_errors
-from goldspan.spans.parts import PartSpan, cuts_at, fit, places_in, read_parts, write_parts
+from goldspan.spans.parts import cuts_at, fit, places_in, read_parts, write_parts
 
 if TYPE_CHECKING:
     from goldspan.store import SqlLedger

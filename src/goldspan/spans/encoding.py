@@ -47,6 +47,16 @@ class Span(NamedTuple):
         return range(self.start, self.end)
 
 
+class PartSpan(NamedTuple):
+    """A span that may begin and end within tokens."""
+
+    type: str
+    start: int  # The first token
+    end: int  # One past the last token
+    from_char: int = 0  # The first character of its first token
+    to_char: int | None = None  # One past the last character of its last token; None: all of it
+
+
 class Encoding(NamedTuple):
     """One way of writing spans as tags."""
 

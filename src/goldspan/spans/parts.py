@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from goldspan.errors import SpanError
-from goldspan.spans.encoding import Encoding, Span
+from goldspan.spans.encoding import Encoding, PartSpan, Span
 from goldspan.spans.parsing import parse_with_errors, write
 from goldspan.spans.text import tokenize
 
@@ -21,16 +21,6 @@ Place = tuple[int, int]
 """A token, and a character in it."""
 Cuts = Mapping[int, Collection[int]]
 """The places within tokens at which they are cut, by token."""
-
-
-class PartSpan(NamedTuple):
-    """A span that may begin and end within tokens."""
-
-    type: str
-    start: int  # The first token
-    end: int  # One past the last token
-    from_char: int = 0  # The first character of its first token
-    to_char: int | None = None  # One past the last character of its last token; None: all of it
 
 
 def cuts_of(labels: Iterable[Parts | None]) -> dict[int, set[int]]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from goldspan.spans.parts import PartSpan
+from goldspan.spans.encoding import PartSpan
 
 MOST_SPANS = 5_000
 LONGEST_NOTE = 1_000

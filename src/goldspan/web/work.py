@@ -22,7 +22,8 @@ from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Lease, Price, Receipt
 from goldspan.spans import Span
-from goldspan.spans.parts import PartSpan, check_cuts, places_in, read_parts, write_parts
+from goldspan.spans.encoding import PartSpan
+from goldspan.spans.parts import check_cuts, places_in, read_parts, write_parts
 from goldspan.store import SqlLedger, answers, assignments, queries
 from goldspan.store.answers import CHANGED
 from goldspan.store.engine import BoundError

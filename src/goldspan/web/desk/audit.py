@@ -13,7 +13,7 @@ from goldspan.campaign.auditing import CHECK, last_draw, open_items
 from goldspan.campaign.clock import wall_of
 from goldspan.protocols import Lease
 from goldspan.spans import Span
-from goldspan.spans.parts import PartSpan
+from goldspan.spans.encoding import PartSpan
 from goldspan.store import SqlLedger
 from goldspan.store.facts import charge, record
 from goldspan.store.journal import Entry

@@ -32,7 +32,8 @@ from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.money import from_micro
 from goldspan.spans import Span
-from goldspan.spans.parts import PartSpan, part_span
+from goldspan.spans.encoding import PartSpan
+from goldspan.spans.parts import part_span
 from goldspan.store import SqlLedger, assignments
 from goldspan.store.facts import record, set_gold
 from goldspan.store.journal import Entry
