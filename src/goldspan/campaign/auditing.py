@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -197,13 +197,15 @@ def _alike(
         starts = token_starts(connection, cut)
     cuts, points = {}, {}
     for name in cut:
-        part = slice(*crowd.offsets[place[name] : place[name] + 2].tolist())
-        cuts[name] = cuts_at(places_in(starts[name], crowd.token_start[part].tolist()))
-        for n, chars in cuts_of([truth[name]]).items():
-            cuts[name].setdefault(n, set()).update(chars)
-        points[place[name]] = sorted(
-            starts[name][n] + char for n, chars in cuts[name].items() for char in chars
-        )
+        n = place[name]
+        own = crowd.token_start[slice(*crowd.offsets[n : n + 2])].tolist()
+        cuts[name] = cuts_at(places_in(starts[name], own))
+        before = [0, *accumulate(map(len, crowd.tokens_list[n]))]
+        points[n] = set[int]()
+        for token, chars in cuts_of([truth[name]]).items():
+            cuts[name].setdefault(token, set()).update(chars)
+            found = places_in(own, [starts[name][token] + char for char in chars])
+            points[n].update(before[at] + char for at, char in found)
     fitted = {name: fit(truth[name], cuts[name], crowd.tagset.encoding) for name in cut}
     return split_tokens(crowd, points), {**truth, **fitted}
 

@@ -252,7 +252,7 @@ def with_same_tokens(left: Crowd, right: Crowd) -> tuple[Crowd, Crowd]:
         if at is None or tokens[n] == others[at] or "".join(tokens[n]) != "".join(others[at]):
             continue
         mine[n] = theirs[at] = {*_ends(tokens[n]), *_ends(others[at])}
-    return _split_tokens(left, mine), _split_tokens(right, theirs)
+    return split_tokens(left, mine), split_tokens(right, theirs)
 
 
 def _ends(tokens: Sequence[str]) -> Iterator[int]:
@@ -260,8 +260,8 @@ def _ends(tokens: Sequence[str]) -> Iterator[int]:
     return accumulate(map(len, tokens))
 
 
-def _split_tokens(crowd: Crowd, points: Mapping[int, set[int]]) -> Crowd:
-    """Cut the tokens of some items at places of their characters."""
+def split_tokens(crowd: Crowd, points: Mapping[int, set[int]]) -> Crowd:
+    """Cut the tokens of some items at places of their characters, those of all tokens on end."""
     if not points:
         return crowd
     full = Codec.from_types(crowd.tagset.types, crowd.tagset.encoding)

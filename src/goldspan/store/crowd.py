@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
@@ -187,12 +187,10 @@ def _with_parts(crowd: Crowd, own: Cut, gold: dict[int, list[Any]]) -> Crowd:
     for (n, _), labels in own.items():
         by_item.setdefault(n, []).append(labels)
     cuts = {n: cuts_of(every) for n, every in by_item.items()}
-    assert crowd.token_start is not None
-    starts, begins = crowd.token_start, crowd.offsets
-    points = {
-        n: sorted(int(starts[begins[n] + token]) + char for token in each for char in each[token])
-        for n, each in cuts.items()
-    }
+    points: dict[int, set[int]] = {}
+    for n, each in cuts.items():
+        before = [0, *accumulate(map(len, crowd.tokens_list[n]))]
+        points[n] = {before[token] + char for token, chars in each.items() for char in chars}
     made, index = split_tokens(crowd, points), crowd.tagset.index
     answers, codes = made.answers, made.answers.codes.copy()
     known = None if made.gold is None else made.gold.copy()
