@@ -369,7 +369,8 @@ class Client:
 def _span(span: tuple[int, int, str] | SpanBody | FoundSpan) -> dict[str, Any]:
     """Return a span as it is sent."""
     if isinstance(span, SpanBody | FoundSpan):
-        return {"start": span.start, "end": span.end, "type": span.type}
+        names = {"start", "end", "type", "from_char", "to_char"}
+        return span.model_dump(include=names, exclude_none=True)
     try:
         start, end, kind = span
     except (TypeError, ValueError):

@@ -7,6 +7,7 @@ import pytest
 from goldspan import agreement, read_crowd, write_crowd
 from goldspan.campaign.auditing import certificate
 from goldspan.campaign.suggestions import suggested_answers
+from goldspan.cli.desk import item_text
 from goldspan.spans.encoding import PartSpan
 from goldspan.web.errors import Refused
 from web.serving import Clock, key, open_round, serve
@@ -76,6 +77,7 @@ def test_a_part_is_what_everybody_is_shown(service, tmp_path):
     assert parts == [(1, 2, None, 5), (1, 2, 5, None)]
     assert len(shown["found"]["tokens"]) == 4
     assert [len(one["labels"]) for one in shown["answers"]] == [2, 1, 2]
+    assert "ben: LOC[Apfel]" in item_text(shown)
     assert any(one.item == german_id for one in service.desk.uncertain(12))
     # what is decided is gold, on the parts
     gold = service.desk.adjudicate(german_id, [APPLE]).to_dict()["gold"]

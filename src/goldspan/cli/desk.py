@@ -514,9 +514,9 @@ def _labels(labels: Any, item: dict[str, Any]) -> str:
     text, starts, tokens = item["text"], item["starts"], item["tokens"]
     words = []
     for one in labels:
-        last = one["end"] - 1
-        covered = text[starts[one["start"]] : starts[last] + len(tokens[last])]
-        words.append(f"{one['type']}[{_plain(covered)}]")
+        last, first = one["end"] - 1, starts[one["start"]] + (one.get("from_char") or 0)
+        end = starts[last] + (one.get("to_char") or len(tokens[last]))
+        words.append(f"{one['type']}[{_plain(text[first:end])}]")
     return " ".join(words) or "nothing"
 
 

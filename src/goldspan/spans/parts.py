@@ -25,12 +25,7 @@ Cuts = Mapping[int, Collection[int]]
 
 def cuts_of(labels: Iterable[Parts | None]) -> dict[int, set[int]]:
     """Return where tokens are cut in any of some answers to one item."""
-    found: dict[int, set[int]] = {}
-    for one in labels:
-        for n, label in enumerate(one or ()):
-            if isinstance(label, list):
-                found.setdefault(n, set()).update(part[0] for part in label[1:])
-    return found
+    return cuts_at(place for one in labels for place in _flat(one or ())[1])
 
 
 def check_cuts(spans: Iterable[PartSpan], words: Sequence[str]) -> None:
