@@ -77,6 +77,7 @@ def test_two_parts_of_a_compound_are_two_labels(show, fake):
     page.locator(".token", has_text="kuchen").click()
     page.keyboard.press("2")
     assert page.locator(".text").text_content() == TEXTS["german"]
+    check(page)
     assert send(page, fake) == [
         {"start": 1, "end": 2, "type": "PER", "to_char": 5},
         {"start": 1, "end": 2, "type": "LOC", "from_char": 5},

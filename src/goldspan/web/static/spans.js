@@ -91,6 +91,7 @@ export class SpanWidget {
     this.state = { ...marks.begin(this.tokens.length, own, work?.nothing, left), places: this.places };
     this.firstTap = this.drag = this.clicked = null;
     this.setByCharacter(false);
+    this.characters.hidden = !this.isCuttable;
     this.notice.hidden = true;
     this.build();
     this.draw();
