@@ -131,3 +131,33 @@ def test_a_decision_is_undone_with_what_was_marked(desk):  # noqa: F811
     page.locator("#note", has_text="These labels are gold now.").wait_for()
     press(page, "u")  # where nothing is left to undo in the text
     wait_until(lambda: as_json(desk.service.desk.item(item))["gold"] is None)
+
+
+def test_parts_of_a_word_are_reviewed_as_they_were_cut(desk):  # noqa: F811
+    page = desk.open("/review")
+    apple = {"start": 1, "end": 2, "type": "LOC", "from_char": None, "to_char": 5}
+    cake = {"start": 1, "end": 2, "type": "LOC", "from_char": 5, "to_char": None}
+    both = [{**apple, "confidence": 0.9}, {**cake, "confidence": 0.4}]
+    found = {"confidence": 0.4, "tokens": [1, 0.4, 1], "spans": both[:1], "alternatives": both}
+    item = page.request.get(f"{page.url}/../../api/desk/uncertain").json()[0]["item"]
+    shown = {"item": item, "tokens": ["Der", "Apfelkuchen", "schmeckt"], "starts": [0, 4, 16],
+             "text": "Der Apfelkuchen schmeckt", "found": found, "answers": 2}  # fmt: skip
+    page.route("**/api/desk/uncertain*", lambda route: route.fulfill(json=[shown]))
+    sent = []
+    page.route("**/gold", lambda route: sent.append(route.request.post_data_json) or route.abort())
+    page.goto(page.url)
+    page.wait_for_selector("#work .token")
+    assert page.locator(".token.marked").all_text_contents() == ["Apfel"]
+    assert page.locator(".token.unsure").all_text_contents() == ["Apfel", "kuchen"]
+    chips = page.locator(".alt")
+    assert chips.all_text_contents() == ["LOCApfel90 %", "LOCkuchen40 %"]
+    assert chips.nth(0).get_attribute("aria-pressed") == "true"
+    chips.nth(1).click()
+    assert page.locator(".token.marked").all_text_contents() == ["Apfel", "kuchen"]
+    assert chips.nth(1).get_attribute("aria-pressed") == "true"
+    page.keyboard.press("Enter")
+    wait_until(lambda: page.wait_for_timeout(20) or sent)
+    assert sent[0]["spans"] == [
+        {"start": 1, "end": 2, "type": "LOC", "to_char": 5},
+        {"start": 1, "end": 2, "type": "LOC", "from_char": 5},
+    ]
