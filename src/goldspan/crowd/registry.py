@@ -89,6 +89,13 @@ FORMATS: dict[str, Format] = {
     "brat": Format(
         f"{_IN}.brat", "brat's folders of .txt and .ann files, one folder per annotator"
     ),
+    "mturk": Format(f"{_IN}.mturk", "Mechanical Turk's results of a batch (CSV); read only"),
+    "toloka": Format(
+        f"{_IN}.toloka", "Toloka's assignments or aggregated answers (TSV); read only", "table"
+    ),
+    "appen": Format(
+        f"{_IN}.appen", "Appen's (Figure Eight's) reports (CSV, JSON); read only", "table"
+    ),
     "sagemaker": Format(
         f"{_IN}.sagemaker",
         "SageMaker Ground Truth: manifests, consolidation requests, workers' responses; read only",
@@ -152,11 +159,6 @@ FORMATS: dict[str, Format] = {
         "JSON of other tools: a text, and a list of its spans or of its annotators; read only",
         "records",
     ),
-    "mturk": Format(f"{_IN}.mturk", "Mechanical Turk's results of a batch (CSV); read only"),
-    "toloka": Format(
-        f"{_IN}.toloka", "Toloka's assignments or aggregated answers (TSV); read only", "table"
-    ),
-    "appen": Format(f"{_IN}.appen", "Appen's (Figure Eight's) reports (CSV); read only", "table"),
     "span-table": Format(
         f"{_IN}.span_table",
         "a table of spans: item, text, start, end, label, worker, confidence",

@@ -214,6 +214,27 @@ def test_an_aggregated_report_of_appen_is_gold():
     assert crowd.tagged_by_id() == {"0": ["good"], "1": ["bad"], "2": ["good"]}
 
 
+def test_a_report_of_appen_in_json_has_the_same_judgements():
+    units = {}
+    for row in JUDGEMENTS:
+        unit = units.setdefault(row["_unit_id"], {
+            "id": row["_unit_id"], "results": {"judgments": []},
+            "data": {"text": row["text"], "source": "web", "mood_gold": row["mood_gold"]},
+        })  # fmt: skip
+        unit["results"]["judgments"].append({
+            "worker_id": row["_worker_id"], "trust": 0.9, "tainted": row["_tainted"] == "true",
+            "golden": row["_golden"] == "true", "data": {"mood": row["mood"].split("\n")},
+            "created_at": "2017-03-09T18:03:22+00:00",
+        })  # fmt: skip
+    crowd, wanted = read_crowd(lines(*units.values())), read_crowd(table(*JUDGEMENTS, mark=","))
+    assert crowd.import_report.format == "appen"
+    assert crowd.import_report.reasons == wanted.import_report.reasons
+    assert crowd.tagged_by_id() == wanted.tagged_by_id()
+    for unit in "123":
+        assert crowd.answers_of(unit) == wanted.answers_of(unit)
+    assert crowd.answers.submitted.tolist() == wanted.answers.submitted.tolist()
+
+
 # SageMaker Ground Truth
 
 

@@ -1,4 +1,4 @@
-"""Appen (Figure Eight, CrowdFlower): full and aggregated reports as CSV; read only.
+"""Appen (Figure Eight, CrowdFlower): full and aggregated reports, CSV or JSON; read only.
 
 A full report has a row per judgement: `_unit_id` is the item, `_worker_id` the annotator, `_trust`
 a fact of the annotator. Judgements that are `_tainted` are not answers, and counted. `X_gold` has
@@ -8,7 +8,7 @@ has several answers. An aggregated report (`X:confidence`) has a row per item, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,23 +20,29 @@ from goldspan.crowd.formats.assignments import (
     times,
     value_of,
 )
-from goldspan.crowd.formats.json_records import Record, collect
+from goldspan.crowd.formats.json_records import Record, collect, first_objects, read_records
 from goldspan.crowd.formats.span_crowd import SpanCrowd
 from goldspan.crowd.grid import header_names
 from goldspan.crowd.guessing import Column, Table
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
+from goldspan.errors import Fault
 
 _UNIT, _WORKER, _GOLD = "_unit_id", "_worker_id", "_gold"
 _OTHERS = {"_golden", "_trusted_judgments", "_unit_state", "_trust", "_tainted"}
+_FACTS = {"worker_id", "trust", "tainted", "golden", "started_at", "created_at"}
 _BESIDE = (_GOLD, "_gold_reason", ":confidence")
 """Ends of the names of columns that say something of another column."""
 
 
 def sniff(source: Source) -> bool:
     """Return whether the columns are those of a report."""
-    return not (source.is_folder or source.is_parquet) and is_header(header_names(source))
+    if source.is_folder or source.is_parquet:
+        return False
+    units = (one.get("results") for one in first_objects(source, limit=3))
+    is_json = any(isinstance(one, dict) and "judgments" in one for one in units)
+    return is_json or is_header(header_names(source))
 
 
 def is_header(names: Sequence[str]) -> bool:
@@ -48,18 +54,20 @@ def is_header(names: Sequence[str]) -> bool:
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read the judgements of a full report, or an aggregated one as gold."""
     crowd = SpanCrowd(source, "appen", options)
-    rows = [
-        row._replace(value={_plain(name): word for name, word in row.value.items()})
-        for row in table_rows(source, options, ())
-    ]
-    header = list(rows[0].value) if rows else []
+    is_json = source.table is None and source.text.value.lstrip()[:1] in {"[", "{"}
+    rows = [*_json_rows(source, crowd.faults)] if is_json else table_rows(source, options, ())
+    header = list(dict.fromkeys(name for row in rows for name in row.value))
+    if any(name.startswith("X_") for name in header):
+        header = [*map(_plain, header)]
+        rows = [row._replace(value={_plain(k): v for k, v in row.value.items()}) for row in rows]
     by_role = {"item": _UNIT, "worker": _WORKER if _WORKER in header else "", **options.columns}
     if header and by_role["item"] not in header:
         raise rows[0].error(f"no column {by_role['item']}: is this a report of Appen?", "column")
     columns = {name: Column(name, [row.value.get(name, "") for row in rows]) for name in header}
     unit = columns.get(by_role["item"], Column("", []))
-    asked = _questions(columns, unit, options)
-    about = [one for one in columns.values() if _is_about(one, unit, asked)]
+    own = [one for name, one in columns.items() if name[:1] != "_" and not name.endswith(_BESIDE)]
+    asked = _questions(own, header, unit, options.columns.get("label", ""))
+    about = [one for one in own if one.name not in asked and one.values and not _varies(one, unit)]
     shown = Table(tuple(about)).text
     text = by_role.get("text") or (shown.name if shown else "")
     facts: dict[str, dict[str, str]] = {}
@@ -81,7 +89,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
                 answers if who else {},
                 gold,
                 times(crowd, record, "_started_at", "_created_at"),
-                {one.name: row.value[one.name] for one in about if one.name != text},
+                {one.name: row.value.get(one.name, "") for one in about if one.name != text},
                 "tainted" if row.value.get("_tainted", "").strip().lower() == "true" else "",
             )
             found.append(one)
@@ -91,27 +99,37 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return replace(made, worker_facts={**made.worker_facts, **facts})
 
 
+def _json_rows(source: Source, faults: list[Fault]) -> Iterator[Record]:
+    """Yield the judgements of a report in JSON, which has a unit per line, as rows of a table."""
+    for unit in read_records(source, faults):
+        with collect(faults):
+            about = unit.inner(unit.find("data") or {}, "data").value
+            for one in unit.inner(unit.find("results") or {}, "results").inners("judgments"):
+                given = {f"_{name}": value for name, value in one.value.items() if name in _FACTS}
+                answers = one.inner(one.find("data") or {}, "data").value
+                row = {**about, **answers, **given, _UNIT: unit.find("id")}
+                yield unit._replace(value={name: _words(value) for name, value in row.items()})
+
+
+def _words(value: Any) -> str:
+    """Return a value as a table has it, several answers on lines of their own."""
+    listed = value if isinstance(value, list) else [value]
+    return "\n".join(str(one) for one in listed if one is not None)
+
+
 def _plain(name: str) -> str:
     """Return a name as the report has it; R puts an X before names that begin with a dash."""
     return name[1:] if name.startswith("X_") else name
 
 
-def _questions(columns: dict[str, Column], unit: Column, options: ReadOptions) -> list[str]:
+def _questions(own: list[Column], header: list[str], unit: Column, label: str) -> list[str]:
     """Return what was asked: columns with gold or confidences, else those that differ in a unit."""
-    if "label" in options.columns:
-        return [options.columns["label"]]
-    free = [name for name in columns if not name.startswith("_") and not name.endswith(_BESIDE)]
+    if label:
+        return [label]
     for end in (":confidence", _GOLD):
-        asked = [name for name in free if name + end in columns and columns[name].values]
-        if asked:
+        if asked := [one.name for one in own if one.name + end in header and one.values]:
             return asked
-    return [name for name in free if _varies(columns[name], unit)]
-
-
-def _is_about(one: Column, unit: Column, asked: list[str]) -> bool:
-    """Whether a column describes the items."""
-    is_other = one.name.startswith("_") or one.name.endswith(_BESIDE) or one.name in asked
-    return not is_other and bool(one.values) and not _varies(one, unit)
+    return [one.name for one in own if _varies(one, unit)]
 
 
 def _varies(one: Column, unit: Column) -> bool:
@@ -127,7 +145,6 @@ def _answers(row: Record, asked: list[str], end: str) -> dict[str, Any]:
     for name in asked:
         word = row.value.get(name + end, "").strip()
         if word:
-            is_json = word[:2] == "[{" or word == "[]"
             lines = [line.strip() for line in word.split("\n") if line.strip()]
-            found[name] = value_of(word) if is_json else lines
+            found[name] = value_of(word) if word[:2] in {"[{", "[]"} else lines
     return found

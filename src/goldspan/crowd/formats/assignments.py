@@ -9,9 +9,11 @@ was rejected is no answer, and counted; known answers of control questions are g
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -273,9 +275,10 @@ def reward(record: Record, name: str, share: int = 1) -> int | None:
         raise record.error(str(error), "cost") from None
 
 
+_WRITTEN = "%a %b %d %H:%M:%S %Y"
 _ZONES = {"UTC": 0, "GMT": 0, "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6,
           "PST": -8, "PDT": -7}  # fmt: skip
-_TIMES = ("%a %b %d %H:%M:%S %Y", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M")
+_SLASHES = re.compile(r"(\d+)/(\d+)/(\d+) (\d+):(\d+)(?::(\d+))?")
 
 
 def moment(record: Record, name: str) -> int | None:
@@ -285,20 +288,31 @@ def moment(record: Record, name: str) -> int | None:
     zone in UTC.
     """
     word = str(record.value.get(name, "")).strip()
-    zone = next((part for part in word.split() if part in _ZONES), "UTC")
-    bare = " ".join(part for part in word.split() if part not in _ZONES)
-    for form in _TIMES if word else ():
-        try:
-            read = datetime.strptime(bare, form)  # noqa: DTZ007 - the zone is added below
-        except ValueError:
-            continue
-        aware = read.replace(tzinfo=timezone(timedelta(hours=_ZONES[zone])))
-        return round((aware.astimezone(UTC) - EPOCH) / timedelta(milliseconds=1))
-    try:
-        return Record({name: word}).moment(name) if word else None
-    except FormatError:
+    found = _milliseconds(word) if word else None
+    if word and found is None:
         message = f"{name} must be a time such as Mon Jan 07 15:54:06 PST 2019 or "
-        raise record.error(f"{message}2019-01-07T15:54:06, not {word[:60]!r}", "time") from None
+        raise record.error(f"{message}2019-01-07T15:54:06, not {word[:60]!r}", "time")
+    return found
+
+
+@lru_cache(10_000)
+def _milliseconds(word: str) -> int | None:
+    """Read a time; None if it is not one, or before 1970."""
+    parts, slashed = word.split(), _SLASHES.fullmatch(word)
+    try:
+        if slashed:
+            month, day, year, hour, minute, second = (int(one or 0) for one in slashed.groups())
+            year += 2000 if year < 100 else 0
+            read = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        elif len(parts) == 6:
+            zone = timezone(timedelta(hours=_ZONES[parts.pop(4)]))
+            read = datetime.strptime(" ".join(parts), _WRITTEN).replace(tzinfo=zone)
+        else:
+            read = datetime.fromisoformat(word)
+            read = read if read.tzinfo else read.replace(tzinfo=UTC)
+    except (KeyError, ValueError, OverflowError):
+        return None
+    return (read - EPOCH) // timedelta(milliseconds=1) if read >= EPOCH else None
 
 
 def times(crowd: SpanCrowd, record: Record, started: str, submitted: str) -> Facts:
