@@ -29,7 +29,8 @@ def test_lewidi_has_everybodys_labels_and_no_gold():
     assert crowd.answers_of("b") == {"Ann2": ["1"], "Ann4": ["0"]}
     assert crowd.gold is None
     assert any("--columns gold=hard_label" in note for note in report.notes)
-    assert crowd.attributes.to_pylist()[0]["split"] == "train"
+    about = {"annotation task": "irony", "lang": "en", "split": "train"}
+    assert crowd.attributes.to_pylist()[0] == about | {"other_info": {"level": 1}}
     known = read_crowd(lewidi(a={}), columns={"gold": "hard_label"})
     assert known.tagged_by_id() == {"a": ["1"]}
 

@@ -30,7 +30,7 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import InputError
 
-_SIGNS = ("hard_label", "soft_label", "annotation task", "number of annotations")
+_SIGNS = ("hard_label", "soft_label", "number of annotations")
 _GOLD = "gold"
 """Goldspan's own field: what is known, where `hard_label` is the majority elsewhere."""
 _TAKEN = {
@@ -50,7 +50,11 @@ def _members(one: Mapping[str, Any]) -> list[Any]:
 
 
 def _is_ours(one: Any) -> bool:
-    return isinstance(one, dict) and "annotations" in one and any(key in one for key in _SIGNS)
+    return (
+        isinstance(one, dict)
+        and "annotations" in one
+        and any(key in one for key in (*_SIGNS, "annotation task"))
+    )
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
@@ -136,7 +140,6 @@ def _lines(crowd: Crowd, soft: SoftLabels | None) -> Iterator[str]:
         known = row.gold[0].type if row.gold else None
         line = {
             **row.fields,
-            "annotation task": "labels",
             "number of annotations": len(said),
             "annotations": ",".join(label for _, label in said),
             "annotators": ",".join(who for who, _ in said),
