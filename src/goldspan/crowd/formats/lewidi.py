@@ -30,12 +30,12 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import InputError
 
-_SIGNS = ("hard_label", "soft_label", "number of annotations")
+_SIGNS = {"hard_label", "soft_label", "number of annotations", "annotation task"}
 _GOLD = "gold"
 """Goldspan's own field: what is known, where `hard_label` is the majority elsewhere."""
 _TAKEN = {
     *("text", "annotations", "annotators", "number of annotators", "attributes", "tokens"),
-    *("token_start", _GOLD, *_SIGNS),
+    *("token_start", _GOLD, *_SIGNS - {"annotation task"}),
 }
 
 
@@ -50,11 +50,7 @@ def _members(one: Mapping[str, Any]) -> list[Any]:
 
 
 def _is_ours(one: Any) -> bool:
-    return (
-        isinstance(one, dict)
-        and "annotations" in one
-        and any(key in one for key in (*_SIGNS, "annotation task"))
-    )
+    return isinstance(one, dict) and "annotations" in one and bool(one.keys() & _SIGNS)
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
