@@ -477,6 +477,15 @@ FAULTY: dict[str, tuple[dict[str, str], dict[str, Any], list[tuple[str, int]]]] 
             "sagemaker": [{"source": "Ann", "n-metadata": {}, "n": {"annotations": {"entities": [
                            {"startOffset": 0, "endOffset": end, "label": "P"}]}}}
                           for end in (9, 3, 8)],
+            "argilla": [{"id": n, "fields": {"text": "Ann"}, "responses": {"q": [
+                            {"user_id": "w", "value": [{"start": 0, "end": end, "label": "P"}]}]}}
+                        for n, end in enumerate((9, 3, 8))],
+            "potato": [{"id": n, "user_id": "w", "displayed_text": "Ann", "span_annotations": [
+                           {"start": 0, "end": end, "annotation": "P"}]}
+                       for n, end in enumerate((9, 3, 8))],
+            "spacy-json": [["Ann", {"entities": [[0, end, "P"]]}] for end in (9, 3, 8)],
+            "json-labels": [{"text": f"Ann {n}", "marks": {"w": [[0, end, "P"]]}}
+                            for n, end in enumerate((9, 3, 8))],
             "gliner": [{"tokenized_text": ["Ann"], "ner": [[0, end, "P"]]} for end in (9, 0, 8)],
             "label-studio": [
                 {"id": n, "data": {"text": "Ann"}, "annotations": [
@@ -555,6 +564,49 @@ OTHERS: dict[str, list[dict[str, bytes]]] = {
     "folder": [{"gold/d.txt": b"Africans B-MISC\nsang O\n\nParis B-LOC\n",
                 "A/d.txt": b"Africa B-MISC\nns O\nsang/LOC O\n\n B-LOC\nParis B-LOC\n"}],
     "tag-columns": [parquet(tokens=[["Ann", "sang"], ["So"]], a=[["B-X", "O"], None], b=[[], []])],
+    "argilla": [
+        {"": lines_of(
+            {"id": "a", "text": "Ann sang", "q.responses": ["x", "y"], "metadata": {"k": 1},
+             "q.responses.users": ["u", "v"], "q.responses.status": ["submitted", "draft"]},
+            {"text": "Ann", "q": [{"user_id": "u", "value": "x", "status": "submitted"}]},
+            {"text": "Ann", "q": {"user_id": ["u"], "value": ["x"], "status": [None]}},
+        )},
+        {"": lines_of(
+            {"id": "a", "text": "Ann", "tokens": ["Ann"], "annotation": [["PER", 0, 3]],
+             "annotation_agent": "w", "prediction": None, "status": "Validated"},
+            {"id": "b", "inputs": {"text": "Ann"}, "annotation": "x", "prediction": [],
+             "annotation_agent": "w", "status": "Discarded"},
+            {"id": "c", "fields": {"text": "Ann"}, "responses": [
+                {"user_id": "u", "status": "submitted", "values": {"q": {"value": "x"}}}]},
+        )},
+    ],
+    "potato": [
+        {"": lines_of(
+            {"user_id": "u", "instance_id_to_label_to_value": {
+                "a": [[{"schema": "q", "name": "x"}, "true"]], "b": {"q": {"labels": {"x": True}}}},
+             "instance_id_to_span_to_value": {}},
+            {"id": "a", "displayed_text": "Ann", "label_annotations": {"q": {"x": "1"}}},
+            {"id": "b", "displayed_text": "Ann", "span_annotations": {
+                "q": [[{"start": 0, "end": 3, "name": "x"}, "true"]]}},
+        )}
+    ],
+    "spacy-json": [
+        {"": lines_of(["Ann", {"entities": [[0, 3, "P"]]}], ["Ann", {"spans": {"sc": []}}])},
+        {"": lines_of(
+            {"annotations": [["Ann", {"entities": [[0, 3, "P"]]}], None]},
+            {"paragraphs": [{"sentences": [{"tokens": [{"orth": "Ann", "ner": "U-P"}]}]}]},
+            {"text": "Ann", "cats": {"x": 1.0, "y": 0.5}},
+        )},
+    ],
+    "json-labels": [
+        {"": lines_of(
+            {"examples": [{"content": "Ann", "seen_by": [{"annotator": "w"}], "annotations": [
+                {"start": 0, "end": 3, "tag": "P", "annotated_by": [{"annotator": "v"}]}]}]},
+            {"text": "Ann", "annotations": [{"user": 1, "label": "x"}, {"user": 2, "value": "y"}]},
+            {"text": "Ann", "annotation": [{"label": ["P"], "points": [{"start": 0, "end": 2}]}]},
+        )},
+        {"": lines_of(*({"post": n, "rater": who, "mood": who} for n in (1, 2) for who in "ab"))},
+    ],
     "span-table": [parquet(id=["a"], text=["Ann"], start=[0], end=[3], label=["P"], worker=["w"])],
 }  # fmt: skip
 """More files to damage: other shapes of a format."""
@@ -581,6 +633,7 @@ def records_of(name: str) -> list[dict[str, Any]]:
     if name not in {*READ_ONLY, "gliner"}:
         with written(labels, name) as (path, _):
             files.append(path.read_bytes())
+    files += [one[""] for one in OTHERS.get(name, ()) if one.get("", b"").startswith(b"{")]
     found = []
     for data in files:
         whole = data.decode()

@@ -58,6 +58,12 @@ def test_spans_of_nobody_are_those_of_the_file(row, tmp_path):
     assert read_crowd(tmp_path / "zoe.json").answers_of("1") == {"zoe": PER}
 
 
+def test_a_field_of_gold_is_gold():
+    crowd = read_crowd(lines_of({"text": TEXT, "gold_spans": [[0, 9, "PER"]]}))
+    assert crowd.tagged_by_id() == {"1": PER}
+    assert crowd.n_workers == 0
+
+
 def test_single_labels_of_several_annotators_are_their_answers():
     rows = [
         {"text": text, "annotations": [{"user": {"id": 4}, "label": "x"}, {"user": 5, "label": y}]}

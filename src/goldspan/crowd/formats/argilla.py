@@ -36,8 +36,6 @@ _KNOWN = {*_ID, "status", "annotation_agent", "prediction_agent", "inserted_at",
 
 
 class _Said(NamedTuple):
-    """A response to a question."""
-
     question: str
     value: Any
     worker: Any
@@ -100,7 +98,7 @@ def _responses(record: Record) -> Iterator[_Said]:
                 yield _Said(question, *map(one.find, ("value", "user_id", "status")))
     elif "annotation" in record.value:
         keys = ("annotation", "annotation_agent", "status")
-        said = _Said("annotation", *map(record.find, keys))
+        said = _Said(keys[0], *map(record.find, keys))
         if said.value is not None or said.status == "Discarded":
             yield said
     else:

@@ -33,7 +33,7 @@ from goldspan.crowd.formats.json_records import (
     stem,
     unfolded,
 )
-from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
 from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.guessing import Guess, guesses, table_of
 from goldspan.crowd.labels import with_notes
@@ -102,9 +102,10 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             rows.append((record, _said(record, key)))
     single = any(isinstance(labels, str) for _, said in rows for _, labels in said)
     numbers: dict[str, str] = {}
+    by = GOLD if key and re.search("gold|truth", key.lower()) else None
     for record, said in counted(rows, options.progress):
         with collect(crowd.faults):
-            _read_text(crowd, record, said, numbers, single=single)
+            _read_text(crowd, record.at(worker=by), said, numbers, single=single)
     return crowd.build()
 
 
@@ -129,17 +130,14 @@ def _tool(one: Mapping[str, Any]) -> str | None:
 
 def _suspects(one: Mapping[str, Any]) -> list[str]:
     """Return the fields beside a text that look like labels."""
-    has_text = any(isinstance(one.get(key), str) for key in TEXT_KEYS)
-    fields = {key: value for key, value in one.items() if not _NEVER.match(key.lower())}
-    return [
-        k for k, value in fields.items() if has_text and (_has_spans(value) or _named(k, value))
-    ]
+    if not any(isinstance(one.get(key), str) for key in TEXT_KEYS):
+        return []
+    return [k for k, found in one.items() if not _NEVER.match(k.lower()) and _looks(k, found)]
 
 
-def _named(key: str, value: object) -> bool:
-    """Whether a field is called as labels are, and holds what may be some."""
-    if not _NAMES.search(key.lower()):
-        return False
+def _looks(key: str, value: object) -> bool:
+    if _has_spans(value) or not _NAMES.search(key.lower()):
+        return _has_spans(value)
     if not isinstance(value, dict):
         return isinstance(value, list) and any(isinstance(one, dict | list) for one in value)
     lists = [one for found in value.values() if isinstance(found, list) for one in found]
@@ -223,9 +221,9 @@ def _read_text(
     record = record.at(item=name or numbers.setdefault(text, str(len(numbers) + 1)))
     cut = whole_text(text) if single else cut_text(record, text, rule=options.tokens)
     item = crowd.item(record, cut)
-    by = next(iter(_names(record.find(*keys_of(options, "worker", *_WORKER)))), stem(record.file))
+    named = _names(record.find(*keys_of(options, "worker", *_WORKER)))
     for worker, labels in said:
-        known = record.at(worker=worker or by)
+        known = record.at(worker=worker or record.worker or (named or [stem(record.file)])[0])
         with collect(crowd.faults):
             if isinstance(labels, str):
                 crowd.choose(item, known, [labels])

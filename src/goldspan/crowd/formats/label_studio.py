@@ -18,6 +18,7 @@ from goldspan.crowd.formats.json_records import (
     collect,
     first_objects,
     keys_of,
+    only_one,
     read_records,
     shown,
     text_key,
@@ -440,11 +441,9 @@ def _kind_read(records: list[Record], options: ReadOptions) -> str:
         message += f"{others[0]!r}}} (--columns text={others[0]})"
         raise records[0].error(message, "text")
     names = here or {name for kind, name, _ in found if kind == "choices"}
-    if len(names) > 1:
+    if names:
         what = "labels" if here else "choices"
-        message = f"{what} of several controls ({', '.join(sorted(names))}): name one with "
-        message += "columns={'label': …}"
-        raise records[0].error(message, "controls")
+        only_one(records[0], sorted(names), f"{what} of several controls", None)
     return "regions" if here else "choices" if names else ""
 
 
