@@ -99,6 +99,21 @@ def test_what_looks_like_labels_of_another_form_is_refused_by_its_name(found, tm
     assert "--format span-table" in said
 
 
+def test_spans_of_tokens_are_refused_with_the_way_round(tmp_path):
+    row = {"tokens": ["Ada", "saw"], "entities": [{"type": "PER", "start": 0, "end": 1}]}
+    assert "name the fields 'item', 'tokens' and 'gold'" in message(row, tmp_path=tmp_path)
+    way = {"item": "1", "tokens": row["tokens"], "gold": row["entities"]}
+    assert read_crowd(lines_of(way)).tagged_by_id() == {"1": ["B-PER", "O"]}
+
+
+@pytest.mark.parametrize("name", ["review", "comment", "body"])
+def test_texts_have_other_names_too(name, tmp_path):
+    row = {name: TEXT, "annotations": {"ann": "x", "bob": "y"}}
+    assert "the field 'annotations' looks like labels" in message(row, tmp_path=tmp_path)
+    crowd = read_crowd(lines_of({name: TEXT, "marks": {"ann": [[0, 9, "PER"]]}}))
+    assert crowd.answers_of("1") == {"ann": PER}
+
+
 def test_of_several_fields_one_is_named(tmp_path):
     row = {"text": TEXT, "annotations": [[0, 9, "PER"]], "gold_spans": [[0, 3, "X"]]}
     said = message(row, tmp_path=tmp_path)

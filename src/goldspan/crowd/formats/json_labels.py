@@ -130,7 +130,8 @@ def _tool(one: Mapping[str, Any]) -> str | None:
 
 def _suspects(one: Mapping[str, Any]) -> list[str]:
     """Return the fields beside a text that look like labels."""
-    if not any(isinstance(one.get(key), str) for key in TEXT_KEYS):
+    is_text = any(isinstance(one.get(key), str) for key in TEXT_KEYS)
+    if not (is_text or isinstance(one.get("tokens"), list)):
         return []
     return [k for k, found in one.items() if not _NEVER.match(k.lower()) and _looks(k, found)]
 
@@ -216,7 +217,13 @@ def _read_text(
 ) -> None:
     options = crowd.options
     keys = keys_of(options, "text", *TEXT_KEYS)
-    text = str(record.required(record.text(*keys), *keys))
+    if record.find(*keys) is None and isinstance(record.find("tokens"), list):
+        message = "labels of tokens without a text are read as span JSONL: name the fields 'item', "
+        message += (
+            "'tokens' and 'gold', a list of objects with 'type', 'start' and 'end' (the token "
+        )
+        raise record.error(message + "after the last)", "tokens")
+    text = str(record.required(record.text(*keys), *TEXT_KEYS[:2]))
     name = record.name(*keys_of(options, "item", *_ID))
     record = record.at(item=name or numbers.setdefault(text, str(len(numbers) + 1)))
     cut = whole_text(text) if single else cut_text(record, text, rule=options.tokens)

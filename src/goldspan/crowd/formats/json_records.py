@@ -16,12 +16,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from goldspan.crowd.guessing import TEXTS
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Progress, Source, Tell
 from goldspan.errors import Fault, FaultsError, FormatError, GoldspanError
 
 JSON_SUFFIXES = (".json", ".jsonl", ".ndjson", ".manifest")
-TEXT_KEYS = ("text", "content", "sentence", "document", "textContent", "data")
+TEXT_KEYS = ("text", "content", "sentence", "document", "textContent", "data", *TEXTS[3:])
+"""Fields that hold texts."""
 MAX_INTEGER = 2**63 - 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -230,7 +232,7 @@ def text_key(data: Record, but: Collection[str] = ()) -> str:
 def unfolded(one: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the objects of the only list that an object without a text holds, or the object."""
     lists = [v for v in one.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
-    if len(lists) != 1 or {*TEXT_KEYS, "fields"} & one.keys():
+    if len(lists) != 1 or {*TEXT_KEYS, "fields", "tokens"} & one.keys():
         return [one]
     return [row for row in lists[0] if isinstance(row, dict)]
 
