@@ -106,7 +106,7 @@ def test_spans_of_tokens_are_refused_with_the_way_round(tmp_path):
     assert read_crowd(lines_of(way)).tagged_by_id() == {"1": ["B-PER", "O"]}
 
 
-@pytest.mark.parametrize("name", ["review", "comment", "body"])
+@pytest.mark.parametrize("name", ["review", "body", "comment_text"])
 def test_texts_have_other_names_too(name, tmp_path):
     row = {name: TEXT, "annotations": {"ann": "x", "bob": "y"}}
     assert "the field 'annotations' looks like labels" in message(row, tmp_path=tmp_path)
@@ -155,6 +155,18 @@ def test_other_fields_of_a_text_are_no_labels(more, tmp_path):
 
 
 def test_unknown_json_is_of_no_tool(tmp_path):
-    said = message({"a": 1, "b": {"c": 2}}, suffix=".json", tmp_path=tmp_path)
-    assert "no field 'text' or 'content'" in said
-    assert "'data'" not in said.split("(there are")[0].replace("or 'data'", "")
+    said = message({"a": 1, "b": {"c": 2}}, {"a": 2}, suffix=".json", tmp_path=tmp_path)
+    assert "no field 'text' (there are: a, b)" in said
+
+
+@pytest.mark.parametrize("whole", [{"data": [0, 1]}, {"x": 0, "y": 1}])
+def test_one_object_may_hold_the_texts(whole):
+    rows = [{"text": TEXT, "marks": {"ann": [[0, 9, "PER"]]}},
+            {"text": "So it is", "marks": {"ann": []}}]  # fmt: skip
+    if "data" in whole:
+        data, names = {"data": rows}, ["1", "2"]
+    else:
+        data, names = dict(zip(whole, rows, strict=True)), ["x", "y"]
+    crowd = read_crowd(json.dumps(data).encode())
+    assert crowd.item_ids.to_pylist() == names
+    assert crowd.answers_of(0) == {"ann": PER}

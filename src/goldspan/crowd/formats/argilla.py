@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 from goldspan.crowd.formats.char_spans import cut_fields, read_span
 from goldspan.crowd.formats.json_records import (
@@ -35,17 +35,14 @@ _KNOWN = {*_ID, "status", "annotation_agent", "prediction_agent", "inserted_at",
 """Strings of a row that are not its text."""
 
 
-class _Said(NamedTuple):
-    question: str
-    value: Any
-    worker: Any
-    status: Any
+_Said = tuple[str, Any, Any, Any]
+"""The question of a response, its value, who gave it, and its status."""
 
 
 def sniff(source: Source) -> bool:
     """Return whether there are records with responses to questions, or annotations of an agent."""
     found = first_objects(source, unless=HEADER)
-    return any(_is_ours(one) or any(map(_is_ours, unfolded(one))) for one in found)
+    return any(map(_is_ours, found)) or any(map(_is_ours, unfolded(found)))
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
@@ -53,14 +50,13 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     crowd = SpanCrowd(source, "argilla", options)
     rows, records = [], list(read_records(source, crowd.faults))
     if len(records) == 1 and not _is_ours(records[0].value):
-        records = [records[0]._replace(value=one) for one in unfolded(records[0].value)]
+        records = [records[0]._replace(value=one) for one in unfolded([records[0].value])]
     for number, record in enumerate(records, start=1):
         with collect(crowd.faults):
             name = record.name(*keys_of(options, "item", *_ID)) or str(number)
             rows.append((record.at(item=name), list(_responses(record))))
-    answered = [(row[0], one) for row in rows for one in row[1]]
-    asked = dict.fromkeys(one.question for _, one in answered)
-    spans = dict.fromkeys(one.question for row, one in answered if _is_spans(row, one.value))
+    asked = dict.fromkeys(one[0] for _, said in rows for one in said)
+    spans = dict.fromkeys(q for row, said in rows for q, found, *_ in said if _is_spans(row, found))
     with collect(crowd.faults):
         wanted = options.columns.get("label")
         where, what = Record({}, source.name), "several questions were answered"
@@ -91,30 +87,21 @@ def _responses(record: Record) -> Iterator[_Said]:
         for one in record.inners("responses"):
             for question, answer in record.inner(one.find("values") or {}, "values").value.items():
                 value = record.inner(answer, "a value").find("value")
-                yield _Said(question, value, one.find("user_id"), one.find("status"))
-    elif isinstance(found, dict):
-        for question in found:
-            for one in record.inner(found, "responses").inners(question):
-                yield _Said(question, *map(one.find, ("value", "user_id", "status")))
-    elif "annotation" in record.value:
-        keys = ("annotation", "annotation_agent", "status")
-        said = _Said(keys[0], *map(record.find, keys))
-        if said.value is not None or said.status == "Discarded":
-            yield said
+                yield question, value, one.find("user_id"), one.find("status")
+    elif "annotation" in record.value and found is None:
+        value, status = record.find("annotation"), record.find("status")
+        if value is not None or status == "Discarded":
+            yield "annotation", value, record.find("annotation_agent"), status
     else:
-        yield from _of_columns(record)
-
-
-def _of_columns(record: Record) -> Iterator[_Said]:
-    """Yield the responses in the columns of a data set, of 2.x or 1.x."""
-    for name, value in record.value.items():
-        if name.endswith(_RESPONSES):
-            keys = (name, f"{name}.users", f"{name}.status")
-            for row in zip_longest(*(record.items(key) or [] for key in keys)):
-                yield _Said(name.removesuffix(_RESPONSES), *row)
-        elif _is_said(value):
-            for one in record._replace(value={name: _rows(value)}).inners(name):
-                yield _Said(name, *map(one.find, ("value", "user_id", "status")))
+        columns = record if found is None else record.inner(found, "responses")
+        for name, value in columns.value.items():
+            if found is None and name.endswith(_RESPONSES):
+                keys = (name, f"{name}.users", f"{name}.status")
+                for row in zip_longest(*(record.items(key) or [] for key in keys)):
+                    yield name.removesuffix(_RESPONSES), *row
+            elif found is not None or _is_said(value):
+                listed = record._replace(value={name: _rows(value)}).inners(name)
+                yield from [(name, *map(x.find, ("value", "user_id", "status"))) for x in listed]
 
 
 def _rows(value: Any) -> Any:
@@ -146,14 +133,14 @@ def _read_row(
     for name, value in record.value.items():
         suggested = name in {"suggestions", "prediction"} or name.endswith("suggestion")
         crowd.leave_unread("suggestions", record, suggested and value not in (None, [], {}))
-    for one in said:
-        by = record._replace(value={"worker": one.worker}).name("worker") or stem(record.file)
-        known = record.at(worker=by)._replace(value={"value": _rows(one.value)})
+    for asked, value, worker, status in said:
+        known = record._replace(value={"value": _rows(value), "worker": worker})
+        known = known.at(worker=known.name("worker") or stem(record.file))
         with collect(crowd.faults):
-            if one.question != question:
-                crowd.leave_unread(f"responses to {one.question[:60]!r}", known)
-            elif one.status not in {None, "submitted", "Validated"}:
-                reason = f"response {str(one.status)[:30].lower()}"
+            if asked != question:
+                crowd.leave_unread(f"responses to {asked[:60]!r}", known)
+            elif status not in {None, "submitted", "Validated"}:
+                reason = f"response {str(status)[:30].lower()}"
                 crowd.leave_out(known, f"{reason}, not submitted: left out", reason)
             elif single:
                 crowd.choose(item, known, _labels(known))

@@ -31,6 +31,7 @@ from goldspan.crowd.formats.json_records import (
     only_one,
     read_records,
     stem,
+    text_key,
     unfolded,
 )
 from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
@@ -55,7 +56,10 @@ _TOOLS = {
     "Rasa": {"rasa_nlu_data"},
 }
 _ID = ("id", "item", "example_id", "doc_id", "uid")
-_WORKER = ("annotator", "worker", "username", "user", "annotated_by", "created_by", "rater")
+_WORKER = (
+    *("annotator", "worker", "username", "user", "annotated_by", "created_by", "rater"),
+    *("annotator_id", "worker_id", "user_id"),
+)
 _LABEL = ("label", "value", "answer", "rating", "choice")
 _NAMES = re.compile(r"annot|label|entit|cats$|respons|answer|judg|rating|vote|^ner|gold|truth")
 _NEVER = re.compile(r"meta|attributes$|relations$|vectors?$|embedding")
@@ -72,9 +76,8 @@ _Said = list[tuple[str | None, str | list[CharSpan]]]
 def sniff(source: Source) -> bool:
     """Return whether there are texts with what looks like labels, which no other reader knows."""
     found = first_objects(source, unless=HEADER)
-    if not _as_table(found) and not any(
-        _tool(one) or any(map(_suspects, unfolded(one))) for one in found
-    ):
+    rows = unfolded(found)
+    if not (any(map(_tool, found)) or any(map(_suspects, rows)) or _as_table(rows)):
         return False
     others = [name for name in of_kind("records") if get_format(name).read is not read]
     return not any(get_format(name).sniff(source) for name in (*others, "tag-columns"))
@@ -83,17 +86,18 @@ def sniff(source: Source) -> bool:
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read spans, or a label of every annotator."""
     crowd = SpanCrowd(source, "json-labels", options)
-    records, listed = list[Record](), list(read_records(source, crowd.faults))
-    if not crowd.faults and (way := _as_table([one.value for one in listed], options.columns)):
+    records = list(read_records(source, crowd.faults))
+    for record in records:
+        if tool := _tool(record.value):
+            message = f"this looks like an export of {tool}, which goldspan does not read"
+            raise record.error(f"{message}: {_TABLE}", "tool")
+    if len(records) == 1:
+        records = [records[0]._replace(value=one) for one in unfolded([records[0].value])]
+    if not crowd.faults and (way := _as_table([one.value for one in records], options.columns)):
         table, guess = way
         source = replace(source, table=table)
         read_table = get_format(guess.format).read
         return with_notes(read_table(source, guess.options(options)), [guess.said])
-    for record in listed:
-        if tool := _tool(record.value):
-            message = f"this looks like an export of {tool}, which goldspan does not read"
-            raise record.error(f"{message}: {_TABLE}", "tool")
-        records += [record._replace(value=one) for one in unfolded(record.value)]
     wanted, rows = options.columns.get("label"), list[tuple[Record, _Said]]()
     fields = dict.fromkeys(key for one in records for key in _suspects(one.value))
     key = wanted or (only_one(records[0], fields, _SEVERAL, wanted) if records else None)
@@ -130,7 +134,7 @@ def _tool(one: Mapping[str, Any]) -> str | None:
 
 def _suspects(one: Mapping[str, Any]) -> list[str]:
     """Return the fields beside a text that look like labels."""
-    is_text = any(isinstance(one.get(key), str) for key in TEXT_KEYS)
+    is_text = any(isinstance(v, str) and (k in TEXT_KEYS or " " in v) for k, v in one.items())
     if not (is_text or isinstance(one.get("tokens"), list)):
         return []
     return [k for k, found in one.items() if not _NEVER.match(k.lower()) and _looks(k, found)]
@@ -216,14 +220,13 @@ def _read_text(
     crowd: SpanCrowd, record: Record, said: _Said, numbers: dict[str, str], *, single: bool
 ) -> None:
     options = crowd.options
-    keys = keys_of(options, "text", *TEXT_KEYS)
-    if record.find(*keys) is None and isinstance(record.find("tokens"), list):
-        message = "labels of tokens without a text are read as span JSONL: name the fields 'item', "
-        message += (
-            "'tokens' and 'gold', a list of objects with 'type', 'start' and 'end' (the token "
-        )
-        raise record.error(message + "after the last)", "tokens")
-    text = str(record.required(record.text(*keys), *TEXT_KEYS[:2]))
+    usual = [key for key in TEXT_KEYS if isinstance(record.value.get(key), str)]
+    key = options.columns.get("text") or (usual or [text_key(record, (*_ID, *_WORKER))])[0]
+    if record.find(key) is None and isinstance(record.find("tokens"), list):
+        message = "spans of tokens without a text are read as span JSONL: name the fields 'item', "
+        message += "'tokens' and 'gold', with 'type', 'start' and 'end' (past the last) of each"
+        raise record.error(message, "tokens")
+    text = str(record.required(record.text(key), key))
     name = record.name(*keys_of(options, "item", *_ID))
     record = record.at(item=name or numbers.setdefault(text, str(len(numbers) + 1)))
     cut = whole_text(text) if single else cut_text(record, text, rule=options.tokens)

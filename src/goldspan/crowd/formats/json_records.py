@@ -229,12 +229,15 @@ def text_key(data: Record, but: Collection[str] = ()) -> str:
     return strings[0]
 
 
-def unfolded(one: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the objects of the only list that an object without a text holds, or the object."""
+def unfolded(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the objects that the only object of a file holds, in one list or by their ids."""
+    one = found[0] if len(found) == 1 else {}
+    if {"fields", "tokens"} & one.keys() or any(isinstance(one.get(key), str) for key in TEXT_KEYS):
+        return found
+    if one and all(isinstance(value, dict) and value for value in one.values()):
+        return [{"id": name, **value} for name, value in one.items()]
     lists = [v for v in one.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
-    if len(lists) != 1 or {*TEXT_KEYS, "fields", "tokens"} & one.keys():
-        return [one]
-    return [row for row in lists[0] if isinstance(row, dict)]
+    return [row for row in lists[0] if isinstance(row, dict)] if len(lists) == 1 else found
 
 
 def only_one(record: Record, found: Iterable[str], what: str, wanted: str | None) -> str | None:

@@ -96,10 +96,10 @@ def _texts(files: list[Source], options: ReadOptions) -> Iterator[tuple[str, str
     keys = keys_of(options, "item", *_ID), keys_of(options, "text", *_TEXT)
     for file in files:
         rows: list[dict[str, Any]] = []
-        if file.suffix in JSON_SUFFIXES:
-            rows = [one.value for one in read_records(file, [])]
-        elif file.suffix in {".csv", ".tsv"}:
-            with collect([]):
+        with collect([]):
+            if file.suffix in JSON_SUFFIXES:
+                rows = [one.value for one in read_records(file, [])]
+            elif file.suffix in {".csv", ".tsv"}:
                 _, names, cells = exact_rows(file)
                 rows = [dict(zip(names, row, strict=False)) for _, row in cells]
         for row in rows:
