@@ -40,7 +40,7 @@ from goldspan.crowd.guessing import Guess, guesses, table_of
 from goldspan.crowd.labels import with_notes
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.registry import get_format, of_kind
+from goldspan.crowd.registry import FORMATS, get_format
 from goldspan.crowd.source import Source, counted
 
 _TOOLS = {
@@ -79,8 +79,8 @@ def sniff(source: Source) -> bool:
     rows = unfolded(found)
     if not (any(map(_tool, found)) or any(map(_suspects, rows)) or _as_table(rows)):
         return False
-    others = [name for name in of_kind("records") if get_format(name).read is not read]
-    return not any(get_format(name).sniff(source) for name in (*others, "tag-columns"))
+    others = FORMATS.keys() - {"json-labels", "wide", "long", "conll"}
+    return not any(get_format(name).sniff(source) for name in others)
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
