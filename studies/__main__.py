@@ -32,17 +32,16 @@ _DRAWN = (
     "selection-ner…"
 )
 _MOST = (
-    "Of the studies bsc, campaign-ner, forecast, li-liu…, ntoulas-…, people-models, purity, "
+    "Of the studies bsc, campaign-ner, li-liu…, ntoulas-…, people-models, purity, "
     "redundancy, rodrigues-…, selection-ner…"
 )
 _QUICK = f"{_MOST}, scale"
 _KEPT = (
-    "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-…, scale "
+    "Of the studies campaign-ner, li-liu-…, people-models, purity, rodrigues-…, scale "
     "and selection-ner…"
 )
 _SO_FAR = (
-    "Of the studies campaign-ner, forecast, li-liu-…, people-models, purity, rodrigues-… or "
-    "selection-ner…"
+    "Of the studies campaign-ner, li-liu-…, people-models, purity, rodrigues-… or selection-ner…"
 )
 _NAMED = "Print the names of all studies, those that take hours last, and stop."
 _RODRIGUES = "Of the studies rodrigues-… alone"

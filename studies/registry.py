@@ -15,10 +15,6 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.campaign_ner.study:study",
         "a campaign on the NER crowd's answers: F1 against money, fixed and adaptive",
     ),
-    "forecast": (
-        "studies.forecast:study",
-        "how far the forecast cost of a campaign to its target can be trusted",
-    ),
     "known": (
         "studies.known:study",
         "what checked items make of the labels of all others",
@@ -111,7 +107,7 @@ WITHOUT_DATA = frozenset({"scale"})
 """The studies that make all their data."""
 
 LONG = (
-    "campaign-ner", "people-models", "forecast", "rodrigues-5", "selection-ner-full", "scale",
+    "campaign-ner", "people-models", "rodrigues-5", "selection-ner-full", "scale",
     "rodrigues-6", "rodrigues-4", "rodrigues-3", "rodrigues-2",
 )  # fmt: skip
 """The studies that take hours, the longest last."""

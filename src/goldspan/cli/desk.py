@@ -565,9 +565,4 @@ def _forecast(learning: dict[str, Any], money: dict[str, Any] | None) -> list[st
     goal = found.get("to_target")
     if goal and goal["cost" if money else "answers"] is not None:
         lines.append(f"to the target {learning['target']:g}: {takes(goal)}")
-    end = (goal or {}).get("end")
-    if end and end["high"] is not None:
-        unit = "answers" if money is None else money["currency"]
-        low, high = (str(round(end[k]) if money is None else end[k]) for k in ("low", "high"))
-        lines.append(f"  its lower bound is there after {low} to {high} {unit}".rstrip())
     return lines

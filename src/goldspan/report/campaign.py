@@ -212,27 +212,7 @@ def _goal(record: CampaignRecord, goal: Mapping[str, Any]) -> str:
     if goal["cost"] is None:
         return f"reachable with more items than anybody could label ({chance})"
     items = counted(round(goal["items"]), "more item")
-    return f"{items} for {_takes(record, goal)} ({chance}){_end(record, goal.get('end'))}"
-
-
-def _end(record: CampaignRecord, end: Mapping[str, Any] | None) -> str:
-    """Say when the rule of the target is expected to end the campaign."""
-    if end is None:
-        return ""
-    is_paid, none = record.money is not None, "with the items that there are"
-    low, high = (
-        None
-        if x is None
-        else with_unit(record, round(x))
-        if is_paid
-        else counted(round(x), "answer")
-        for x in (end["low"], end["high"])
-    )
-    if low is None:
-        return f"; its lower bound is not expected to get there {none}"
-    if high is None:
-        return f"; its lower bound is there after {low} more or later, perhaps not {none}"
-    return f"; its lower bound is there after {low} to {high} more, in 9 cases of 10"
+    return f"{items} for {_takes(record, goal)} ({chance})"
 
 
 def _takes(record: CampaignRecord, facts: Mapping[str, Any]) -> str:

@@ -49,16 +49,6 @@ def test_what_is_estimated_is_told_to_the_cent(stopped):
     assert forecast["to_target"] is None
 
 
-def test_the_end_by_the_target_is_told_to_the_cent_and_may_be_unknown(fresh):
-    end = {"low": 1_985_246.0, "middle": 2_500_000.0, "high": None, "chance": 0.8}
-    goal = {"reachable": True, "items": 70, "cost": 2_100_000, "answers": 140, "end": end}
-    facts = {"next": None, "to_target": goal, "ask_again": None}
-    fresh.ledger.record("stop", "r001", {"stop": False, "facts": facts}, fresh.clock())
-    told = fresh.desk.learning([]).forecast["to_target"]
-    assert told["cost"] == "2.10"
-    assert told["end"] == {"low": "1.99", "middle": "2.50", "high": None, "chance": 0.8}
-
-
 def test_before_the_first_round_there_is_nothing(fresh):
     found = fresh.desk.learning([])
     assert (found.points, found.curve, found.forecast) == ([], None, None)

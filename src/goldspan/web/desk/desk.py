@@ -382,13 +382,7 @@ class Desk:
         if not stops:
             return None
         found = {name: stops[-1].get(name) for name in ("next", "to_target", "ask_again")}
-        paid, goal = self.inputs.plan.is_paid, found["to_target"]
-        if paid and goal and goal.get("end"):
-            end = {
-                k: x if x is None or k == "chance" else _to_cents(round(x))
-                for k, x in goal["end"].items()
-            }
-            found["to_target"] = {**goal, "end": end}
+        paid = self.inputs.plan.is_paid
         return {
             name: facts and {**facts, "cost": _to_cents(facts.get("cost")) if paid else None}
             for name, facts in found.items()

@@ -145,14 +145,11 @@ const setRight = (share) => `expected to set right ${share < 0.0005 ? "less than
 /** What something takes: money, or answers where nobody is paid. */
 const takes = ({ cost, answers }) => now.money ? money(cost) : many(answers, "answer");
 
-function wayTo({ cost, answers, items, end }) {
+function wayTo({ cost, answers, items }) {
   if (items === 0) return ["reached", "by this curve"];
   if (items === null) return ["out of reach", "by this curve"];
-  const range = end?.high != null ? `; its lower bound after ${atEnd(end.low)} to ${atEnd(end.high)}` : "";
-  return [takes({ cost, answers }), `${count(Math.ceil(items))} more items, by this curve${range}`];
+  return [takes({ cost, answers }), `${count(Math.ceil(items))} more items, by this curve`];
 }
-
-const atEnd = (value) => now.money ? money(value) : many(Math.round(value), "answer");
 
 function showRounds(rounds) {
   const paid = Boolean(now.money);
