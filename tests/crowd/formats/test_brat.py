@@ -150,7 +150,8 @@ def test_spans_of_several_pieces_or_lines_are_listed_and_counted():
         w__a_ann="T1\tX 0 3;8 12\tAnn sang\nT2\tY 4 12\tLee sang\nT3\tZ 3 4\t \n"
         "T4\tOK 8 13\tsang\n",
     )
-    assert crowd.answers_of("a-1") == {"w": ["O", "O"]}
+    # Tokens of what is left out have no label
+    assert crowd.answers_of("a-1") == {"w": [None, None]}
     assert crowd.answers_of("a-2") == {"w": ["B-OK"]}
     report = crowd.import_report
     assert report.reasons == {"of several pieces": 1, "crosses a line end": 1, "covers no token": 1}
@@ -226,7 +227,7 @@ def test_places_of_tokens_that_follow_from_the_text_are_no_loss():
 )
 def test_a_wrong_line_is_refused_with_its_place(line, said):
     text = message(a_txt="Ann", w__a_ann=f"T0\tX 0 3\tAnn\n{line}\n")
-    assert text.startswith("folder/w/a.ann line 2, worker w: ")
+    assert text.replace(", item a-1", "").startswith("folder/w/a.ann line 2, worker w: ")
     assert said in text
     assert len(text) < 300
 
@@ -254,3 +255,19 @@ def test_items_without_answers_are_lost_with_the_whole_folder():
     bare = replace(crowd, answers=crowd.answers.take(np.zeros(1, np.bool_)))
     (lost,) = losses(bare, "brat")
     assert lost.startswith("everything: the file is rejected when it is read back (no .ann file")
+
+
+def test_pieces_that_only_white_space_separates_are_one_span():
+    crowd = read(a_txt="Sea of Ice", w__a_ann="T1\tX 0 3;4 6;7 10\tSea of Ice\n")
+    assert crowd.answers_of("a-1") == {"w": ["B-X", "I-X", "I-X"]}
+    assert crowd.import_report.faults == ()
+
+
+def test_a_place_outside_the_text_of_one_annotator_leaves_that_answer_out():
+    files = {f"w{n}__a_ann": "T1\tX 0 3\tSea\n" for n in range(3)}
+    files["w1__a_ann"] += "T2\tX 4 99\tIce\n"
+    crowd = read(a_txt="Sea Ice", **files)
+    assert crowd.answers_of("a-1") == {"w0": ["B-X", "O"], "w2": ["B-X", "O"]}
+    (fault,) = crowd.import_report.faults
+    assert (fault.line, fault.item, fault.worker) == (2, "a-1", "w1")
+    assert "this answer is left out until it is fixed" in str(fault)

@@ -385,7 +385,7 @@ def nested(**fields):
     ],
 )
 def test_a_wrong_field_is_refused_with_its_place(line, said):
-    text = message(ITEM, line)
+    text = message(ITEM, line, strict=True)
     assert text.startswith("<bytes> line 2")
     assert said in text
     assert "\n" not in text

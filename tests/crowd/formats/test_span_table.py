@@ -245,3 +245,76 @@ def test_a_word_that_means_no_value_is_named(role, word):
     assert word in [*crowd.tagset.types, *crowd.worker_ids.to_pylist()]
     with pytest.raises(InputError, match=f"{what} {word!r} would be read as no {what}"):
         goldspan.crowd.losses.losses(crowd, "span-table")
+
+
+def crowd_table(*rows, text="ring \u260e\ufe0f Mara", **options):
+    """Read rows of span, label and annotator of one text."""
+    head = ("start", "end", "label", "annotator")
+    named = [{"id": "a", "text": text} | dict(zip(head, row, strict=True)) for row in rows]
+    return goldspan.read_crowd(table(named), **options)
+
+
+def test_one_span_within_a_character_leaves_one_answer_out_and_widens_nothing():
+    rows = [
+        (5, 6, "DEV", "ann"),
+        (8, 12, "PER", "ann"),
+        (8, 10, "PER", "bob"),
+        (8, 12, "PER", "cy"),
+    ]
+    crowd = crowd_table(*rows)
+    assert crowd.answers_of("a") == {
+        "bob": ["O", "O", "B-PER", "O"],
+        "cy": ["O", "O", "B-PER", "I-PER"],
+    }
+    assert crowd.import_report.reasons == {"within-character": 1}
+    assert crowd.import_report.adds_up
+    (fault,) = crowd.import_report.faults
+    assert (fault.line, fault.worker) == (2, "ann")
+    assert "(--cut expand); this answer is left out until it is fixed" in str(fault)
+    assert "ann" in crowd_table(*rows, cut="expand").answers_of("a")
+    with pytest.raises(InputError, match="ends within the character"):
+        crowd_table(*rows, strict=True)
+
+
+def test_where_most_answers_have_spans_that_cannot_be_placed_the_file_is_refused():
+    with pytest.raises(InputError, match="outside the text, which has 12 code points") as caught:
+        crowd_table((5, 60, "DEV", "ann"), (8, 70, "PER", "bob"), (8, 12, "PER", "cy"))
+    assert [fault.line for fault in caught.value.faults] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("unit", "text", "spans"),
+    [
+        ("utf16", "\U0001f33b\U0001f33b Ada met Bo today", [(5, 8), (13, 15)]),
+        ("utf8", "größer als Ada", [(13, 16)]),
+    ],
+)
+def test_spans_that_cut_words_name_the_offsets_under_which_none_does(unit, text, spans):
+    rows = [(a, b, "PER", who) for a, b in spans for who in ("ann", "bob")]
+    wanted = ["Ada", "Bo"][: len(spans)]
+    if unit == "utf8":
+        with pytest.raises(InputError, match=r"it fits: pass that \(--offsets utf8\)"):
+            crowd_table(*rows, text=text)
+    else:
+        (fault,) = crowd_table(*rows, text=text).import_report.faults
+        assert "pass offsets='utf16' (--offsets utf16)" in str(fault)
+        assert "as 4 do in all" in str(fault)
+    crowd = crowd_table(*rows, text=text, offsets=unit)
+    assert crowd.import_report.faults == ()
+    tags = crowd.answers_of("a")["ann"]
+    assert [t for t, tag in zip(crowd.tokens_list[0], tags, strict=True) if tag != "O"] == wanted
+
+
+def test_spans_that_cut_words_under_every_kind_of_offsets_are_no_sign_of_another():
+    text = "\U0001f33b Donaudampf \U0001f33b Autobahn"
+    rows = [(2, 7, "X", "ann"), (15, 19, "X", "bob")]
+    assert crowd_table(*rows, text=text).import_report.faults == ()
+    said = "\U0001f33b in Oslo"
+    assert crowd_table((5, 9, "X", "ann"), text=said).import_report.faults == ()
+
+
+def test_tokens_of_a_span_that_is_left_out_have_no_label():
+    rows = [(0, 8, "X", "ann"), (5, 12, "Y", "ann"), (0, 4, "X", "bob")]
+    crowd = crowd_table(*rows, text="ring the bell")
+    assert crowd.tokens_list == [["ring", "the", "bell"]]
+    assert crowd.answers_of("a") == {"ann": ["B-X", "I-X", None], "bob": ["B-X", "O", "O"]}

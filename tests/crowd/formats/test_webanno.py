@@ -99,7 +99,7 @@ def test_spans_across_sentences_are_listed(tmp_path):
     (tmp_path / "d" / "ann.tsv").write_text(HEAD + data, encoding="utf-8")
     crowd = read_crowd(tmp_path)
     said = {name: crowd.answers_of(name)["ann"] for name in crowd.item_ids.to_pylist()}
-    assert said == {"d-1": ["B-PER", "O"], "d-2": ["B-A"], "d-3": ["O", "B-A"]}
+    assert said == {"d-1": ["B-PER", None], "d-2": ["B-A"], "d-3": [None, "B-A"]}
     assert crowd.import_report.reasons == {"span across sentences": 1}
     (fault,) = crowd.import_report.faults
     assert "item d-1" in str(fault)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path, PurePosixPath
 
 from goldspan.crowd.atomic import write_folder
@@ -224,7 +225,7 @@ def sniff(source: Source) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a folder or a zip archive."""
-    crowd = SpanCrowd(source, "brat", replace(options, offsets="codepoint"))
+    crowd = SpanCrowd(source, "brat", options, counted=True)
     reader = _Reader(crowd, options.offsets)
     files = source.files or {}
     annotated = [path for path in sorted(files) if files[path].suffix == ".ann"]
@@ -338,9 +339,16 @@ class _Reader:
         everything = [piece for _, pieces in listed for piece in pieces]
         text, places = counted_text(document.file, self.offsets, everything)
         for one, pieces in listed:
-            with collect(self.crowd.faults):
-                bounds = [self._bounds(one, text, piece) for piece in pieces]
-                a, b = places[bounds[0][0]], places[bounds[0][1]]
+            near = bisect_right(document.starts, pieces[0].start) - 1
+            lines = [number for number in document.items if number <= near]
+            one = one.at(item=document.items[lines[-1]].id) if lines else one  # noqa: PLW2901
+            with collect(self.crowd.unplaced):
+                listed_bounds = [self._bounds(one, text, piece) for piece in pieces]
+                bounds = [(places[a], places[b]) for a, b in listed_bounds]
+                gaps = (document.text[b:a] for (_, b), (a, _) in pairwise(bounds))
+                if not any(gap.strip() for gap in gaps):
+                    bounds = [(bounds[0][0], bounds[-1][1])]
+                a, b = bounds[0]
                 while a < b and document.text[a].isspace():
                     a += 1
                 while a < b and document.text[b - 1].isspace():
@@ -349,17 +357,34 @@ class _Reader:
                 there = document.items.get(number)
                 if there is not None:
                     one = one.at(item=there.id)  # noqa: PLW2901
-                if len(pieces) > 1:
+                if len(bounds) > 1:
                     message = f"{pieces[0]} has {len(pieces)} pieces: left out"
-                    self.crowd.leave_out(one, message, "of several pieces")
+                    self._leave_out(document, one, bounds, message, "of several pieces")
                 elif there is None or a == b:
                     message = f"{pieces[0]} covers no token: left out"
                     self.crowd.leave_out(one, message, "covers no token")
                 elif "\n" in document.text[a:b]:
                     message = f"{pieces[0]} crosses a line end: left out"
-                    self.crowd.leave_out(one, message, "crosses a line end")
+                    self._leave_out(document, one, bounds, message, "crosses a line end")
                 else:
                     yield one, CharSpan(pieces[0].type, a, b)
+
+    def _leave_out(
+        self,
+        document: _Document,
+        one: Record,
+        bounds: list[tuple[int, int]],
+        message: str,
+        why: str,
+    ) -> None:
+        """Leave out a span of several items or pieces, whose tokens have no label then."""
+        self.crowd.leave_out(one, message, why)
+        for number, item in document.items.items():
+            first = document.starts[number]
+            last = first + len(item.cut.text or "")
+            inner = [(max(a, first) - first, min(b, last) - first) for a, b in bounds]
+            pieces = [CharSpan("", a, b) for a, b in inner if a < b]
+            self.crowd.leave_open(one.at(item=item.id), pieces)
 
     def _bounds(self, one: Record, text: str, span: CharSpan) -> tuple[int, int]:
         """First code point of a span and one past its last."""

@@ -75,8 +75,7 @@ class _Format(NamedTuple):
 
     def read(self, source: Source, options: ReadOptions) -> Crowd:
         cassis = _cassis()
-        given = replace(options, offsets="codepoint")
-        crowd = SpanCrowd(replace(source, data=b""), self.name, given)
+        crowd = SpanCrowd(replace(source, data=b""), self.name, options, counted=True)
         files = listed_files(source, self.ending)
         types = _types(cassis, source) if self.ending == ".xmi" else None
         is_shared = share_ids(crowd, files, _sentence_ids)
@@ -193,6 +192,10 @@ def _read_cas(
             names.add(here.item)
             own = [(a - first, b - first) for a, b in bounds if first <= a < b <= last]
             item = _item(crowd, here, text[first:last], own, document)
+            gone = [CharSpan("", max(one.begin - first, 0), one.end - first) for one in rest]
+            crowd.leave_open(
+                here, [span for span in gone if span.end > 0 and span.start < last - first]
+            )
             crowd.answer_or_gold(item, here, _labels(crowd, item, here, inside, first, feature))
     _list_unread(crowd, cas, record, {one.type.name for one in spans})
     n_sure = sum(bool(getattr(one, "confidence", None)) for one in spans)

@@ -223,7 +223,7 @@ def covered(text: str, start: int, end: int, offsets: str) -> str:
     if offsets not in _CODECS:
         return text[start:end]
     codec, width = _CODECS[offsets]
-    return text.encode(codec)[width * start : width * end].decode(codec, "replace")
+    return text.encode(codec, "surrogatepass")[width * start : width * end].decode(codec, "replace")
 
 
 def code_point(text: str, offset: int, offsets: str) -> int | None:
@@ -231,11 +231,19 @@ def code_point(text: str, offset: int, offsets: str) -> int | None:
     if offsets not in _CODECS:
         return offset if offset <= len(text) else None
     codec, width = _CODECS[offsets]
-    data = text.encode(codec)
+    data = text.encode(codec, "surrogatepass")
     try:
         return len(data[: width * offset].decode(codec)) if width * offset <= len(data) else None
     except UnicodeDecodeError:
         return None
+
+
+def cuts_word(text: str, span: CharSpan, offsets: str) -> bool:
+    """Return whether a span has an end within a word, or no place at all."""
+    places = [code_point(text, place, offsets) for place in span[1:3]]
+    # A slice of two letters or digits
+    return any(p is None or (p > 0 and len(text[p - 1 : p + 1]) == 2
+                             and text[p - 1 : p + 1].isalnum()) for p in places)  # fmt: skip
 
 
 def reads_otherwise(text: str, span: CharSpan, offsets: str) -> str:
@@ -251,17 +259,21 @@ def reads_otherwise(text: str, span: CharSpan, offsets: str) -> str:
 
 
 def unit_hint(text: str, span: CharSpan, offsets: str) -> str:
-    """Name the kinds of offsets under which a span would cover what it says."""
-    if span.covers is None:
-        return ""
+    """Name the kind of offsets under which a span covers what it says, or at least whole words."""
     here = [code_point(text, place, offsets) for place in span[1:3]]
-    fits = [
-        unit
-        for unit in OFFSETS
-        if here != [code_point(text, place, unit) for place in span[1:3]]
-        and same_words(covered(text, span.start, span.end, unit), span.covers)
-    ]
-    return f"; with offsets={fits[0]!r} it fits: pass that" if fits else ""
+    if span.covers is None and None not in here:
+        return ""
+    for unit in OFFSETS:
+        places = [code_point(text, place, unit) for place in span[1:3]]
+        seen = covered(text, span.start, span.end, unit)
+        fits = (
+            not cuts_word(text, span, unit)
+            if span.covers is None
+            else same_words(seen, span.covers)
+        )
+        if places != here and fits:
+            return f"; with offsets={unit!r} it fits: pass that (--offsets {unit})"
+    return ""
 
 
 def same_words(left: str, right: str) -> bool:

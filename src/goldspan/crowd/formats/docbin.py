@@ -59,7 +59,8 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     except Exception as error:  # noqa: BLE001 - whatever its packers raise
         message = f"not a DocBin that spaCy reads ({type(error).__name__}: {error})"[:300]
         raise FormatError([Fault(message, file=source.name, kind="docbin")]) from None
-    crowd = SpanCrowd(replace(source, data=b""), "docbin", options)  # its bytes are no text
+    # Its bytes are no text
+    crowd = SpanCrowd(replace(source, data=b""), "docbin", options, counted=True)
     single = any(doc.cats for doc in docs) and not any(
         bool(doc.has_annotation("ENT_IOB") or any(True for _ in doc.spans)) for doc in docs
     )

@@ -40,7 +40,7 @@ from goldspan.crowd.grid import header_names
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source, counted
-from goldspan.errors import FormatError, GoldspanError
+from goldspan.errors import Fault, FormatError, GoldspanError
 
 # --------------------------------------------------------------------------------------------------
 # The tasks of Label Studio: as goldspan writes them, and made of the records of JSON-MIN.
@@ -293,10 +293,13 @@ class _Reader:
                 continue
             seen[version] += 1
             worker = f"{MODEL}{version}" + (f":{seen[version]}" if seen[version] > 1 else "")
-            try:
+            faults, before, labels = list[Fault](), self.crowd.unplaced, None
+            self.crowd.unplaced = faults
+            with collect(faults):
                 found = record.inner(one, "each of 'predictions'").at(worker=worker)
                 labels = self._labels(item, found, elsewhere)
-            except FormatError:
+            self.crowd.unplaced = before
+            if faults:
                 self.crowd.leave_unread("predictions that cannot be read", record)
                 continue
             if labels is not None:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from goldspan.crowd.formats.char_spans import (
     Cut,
     code_point,
     cut_at,
+    cuts_word,
     inside_character,
     overlap_kind,
     reads_otherwise,
@@ -42,6 +43,7 @@ from goldspan.errors import Fault, FaultsError, FormatError
 from goldspan.spans import Codec, Tagged, to_tokens
 from goldspan.spans.corpus import SpanArray, write_codes
 from goldspan.spans.encoding import get_encoding
+from goldspan.spans.text import OFFSETS
 
 GOLD = "gold"
 GOLD_NAMES = frozenset({GOLD, "truth"})
@@ -111,16 +113,33 @@ class Item:
 
 
 class SpanCrowd:
-    """Collects items and their spans, then builds a crowd of tags."""
+    """Collects items and their spans, then builds a crowd of tags.
 
-    def __init__(self, source: Source, format: str, options: ReadOptions) -> None:  # noqa: A002
+    Spans that cannot be placed are listed, and the answers that have them are left out, unless
+    these are most: then the file is refused. Tokens of a span that is left out have no label.
+    `counted` says that offsets count code points already, whatever the options say.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        format: str,  # noqa: A002
+        options: ReadOptions,
+        *,
+        counted: bool = False,
+    ) -> None:
         self.source = source
-        self.options = options
+        self.options = replace(options, offsets="codepoint") if counted else options
         self.builder = CrowdBuilder(options, source.name, format)
         self.faults = self.builder.faults
         self.items: dict[str, Item] = {}
         self.workers: dict[str, None] = {}
         self.not_read: dict[str, list[str]] = {}
+        self.unplaced: list[Fault] = []
+        self._left_out: dict[tuple[str, str], list[CharSpan]] = {}
+        # Other kinds of offsets under which no span cuts a word, and the first span that does now
+        self._whole_words = [] if counted else [u for u in OFFSETS if u != options.offsets]
+        self._cut_word, self._n_cut_words = Fault(""), 0
         self._n_differing = 0
         self._has_single = False
         self._trimmed: list[str] = []
@@ -169,8 +188,10 @@ class SpanCrowd:
         text, unit = item.cut.text, self.options.offsets
         if text is None:
             raise record.error("spans of characters need a text: give one, or count tokens", "text")
-        found, faults = [], []
+        found, faults = [], list[Fault]()
         starts, stops = item.starts, item.stops
+        if self._whole_words and not text.isascii():
+            self._judge_offsets(record, text, spans)
         for span in spans:
             _, a, b, covers = span
             is_whole = covers is None and unit == "codepoint" and a < b and a in starts
@@ -184,9 +205,21 @@ class SpanCrowd:
                 continue
             with collect(faults):
                 found += self._place_one(item, record, span)
-        if faults:
-            raise FormatError(faults)
+        self.unplaced += [replace(fault, item=item.id) for fault in faults]
         return sorted(found, key=_place_of)
+
+    def _judge_offsets(self, record: Record, text: str, spans: Sequence[CharSpan]) -> None:
+        """Find out under which kinds of offsets spans cut words."""
+        bare = [span for span in spans if span.covers is None]
+        cut = [span for span in bare if cuts_word(text, span, self.options.offsets)]
+        if cut and not self._n_cut_words:
+            self._cut_word = record.fault(f"{cut[0]} begins or ends within a word", "offsets")
+        self._n_cut_words += len(cut)
+        self._whole_words = [
+            unit
+            for unit in self._whole_words
+            if not any(cuts_word(text, span, unit) for span in bare)
+        ]
 
     def place_tokens(
         self, item: Item, record: Record, cut: Cut, spans: Sequence[CharSpan]
@@ -201,8 +234,8 @@ class SpanCrowd:
             elif span.covers is not None and not same_words(span.covers, " ".join(words)):
                 message = f"{span} covers {shown(words)}, but its own text is {shown(span.covers)}"
                 faults.append(record.fault(message, "text-mismatch", span.start))
-        if faults:
-            raise FormatError(faults)
+        self.unplaced += [replace(fault, item=item.id) for fault in faults]
+        spans = [] if faults else spans
         same = cut.tokens == item.cut.tokens
         bounds = item.bounds if same or cut.text is None else cut.bounds
         found = [CharSpan(k, bounds[a][0], bounds[b - 1][1]) for k, a, b, _ in spans]
@@ -232,11 +265,29 @@ class SpanCrowd:
             item.attributes["confidence"] = confidence
         return record.at(worker=GOLD)
 
-    def leave_out(self, record: Record, message: str, reason: str, token: int = -1) -> None:
-        """List a label that is not placed, and count it unless it is gold."""
-        self.builder.warnings.append(record.fault(message[:MAX_MESSAGE], reason, token))
-        if record.worker not in GOLD_NAMES:
-            self.builder.reasons[reason] = self.builder.reasons.get(reason, 0) + 1
+    def leave_out(
+        self,
+        record: Record,
+        message: str,
+        reason: str,
+        token: int = -1,
+        pieces: Iterable[CharSpan] = (),
+    ) -> None:
+        """List a label that is not placed, and count it unless it is gold.
+
+        The tokens of its `pieces`, in code points of the item's text, have no label.
+        """
+        self._list(record.fault(message[:MAX_MESSAGE], reason, token))
+        self.leave_open(record, pieces)
+
+    def leave_open(self, record: Record, pieces: Iterable[CharSpan]) -> None:
+        """Give tokens of an item no label in what the record's worker says."""
+        self._left_out.setdefault((record.item, _who(record.worker)), []).extend(pieces)
+
+    def _list(self, fault: Fault) -> None:
+        self.builder.warnings.append(fault)
+        if fault.worker not in GOLD_NAMES:
+            self.builder.reasons[fault.kind] = self.builder.reasons.get(fault.kind, 0) + 1
 
     def answer(
         self, item: Item, record: Record, labels: Labels, facts: Facts = NOTHING_MORE
@@ -288,6 +339,8 @@ class SpanCrowd:
     def build(self) -> Crowd:
         """Make the crowd; single labels make its tags PLAIN."""
         self._keep_workers()
+        self._let_wait()
+        self._warn_of_offsets()
         notes = self.builder.notes
         if self._n_differing:
             message = f"{self._n_differing} records have other attributes than the first of their "
@@ -352,6 +405,33 @@ class SpanCrowd:
         for item in self.items.values():
             item.answers = [row for row in item.answers if row[0].worker in self.workers]
 
+    def _let_wait(self) -> None:
+        """Leave out answers with a span that cannot be placed; if these are most, it is a fault."""
+        waiting = {(fault.item, _who(fault.worker)) for fault in self.unplaced}
+        listed = [(item, record) for item in self.items.values() for record, _ in item.labelled]
+        n_waiting = sum((item.id, _who(record.worker)) in waiting for item, record in listed)
+        if self.faults or 2 * n_waiting > len(listed):
+            every = [*self.faults, *self.unplaced]
+            self.faults[:] = sorted(every, key=lambda fault: (fault.file, fault.line))
+            return
+        for item in self.items.values() if waiting else ():
+            if (item.id, GOLD) in waiting:
+                item.gold = None
+            item.answers = [a for a in item.answers if (item.id, a[0].worker) not in waiting]
+        for fault in self.unplaced:
+            message = f"{fault.message}; this answer is left out until it is fixed"
+            self._list(replace(fault, message=message))
+
+    def _warn_of_offsets(self) -> None:
+        """Say that spans cut words, if they would not with offsets that count something else."""
+        if self._n_cut_words and self._whole_words:
+            unit = self._whole_words[0]
+            message = (
+                f"{self._cut_word.message}, as {self._n_cut_words} do in all, and none if offsets "
+                f"count {_UNITS[unit]}: pass offsets={unit!r} (--offsets {unit})"
+            )
+            self.builder.warnings.append(replace(self._cut_word, message=message))
+
     def _place_one(self, item: Item, record: Record, span: CharSpan) -> list[CharSpan]:
         """Turn one span into code points, without white space at its ends."""
         text, unit = item.cut.text or "", self.options.offsets
@@ -390,7 +470,8 @@ class SpanCrowd:
                     f"'{whole}' ({points})"
                 )
                 hint = unit_hint(text, given, self.options.offsets)
-                hint = hint or ": if the offsets count code points, cut='expand' takes all of it"
+                hint = hint or ": correct it, or read spans as whole tokens with cut='expand' "
+                hint += "" if "offsets=" in hint else "(--cut expand)"
                 raise record.error(f"{message}{hint}"[:MAX_MESSAGE], "within-character")
         return [span]
 
@@ -410,7 +491,8 @@ class SpanCrowd:
         except FaultsError as error:
             nothing = "covers no token" in what
             reason = "covers no token" if nothing else "holds no whole token"
-            self.leave_out(record, f"{error.faults[0].message}: left out", reason)
+            message = f"{error.faults[0].message}: left out"
+            self.leave_out(record, message, reason, pieces=[span])
             return []
         verb = "expanded" if rule == "expand" else "contracted"
         message = f"{what}: {verb} to tokens [{found.start}, {found.end})"
@@ -434,7 +516,12 @@ class SpanCrowd:
         for record, span, other in dropped:
             token = _touched(item.bounds, span)[0]
             message = f"{span} overlaps {other}, which stays"
-            self.leave_out(record, message, overlap_kind(span, other), token)
+            self.leave_out(record, message, overlap_kind(span, other), token, [span])
+        for record, labels in said:
+            gone = self._left_out.get((item.id, _who(record.worker)))
+            if gone and labels.tags is None:
+                tokens = self.tokens_of(item, gone) - self.tokens_of(item, labels.spans)
+                labels.skipped += [(n, n + 1) for n in sorted(tokens)]
 
     def _keep_tokens(self, item: Item) -> None:
         """Expand spans to whole tokens, because tags count the tokens that the file gives."""
@@ -516,6 +603,10 @@ class SpanCrowd:
             for first, stop in one.skipped:
                 tags[n][first:stop] = [None] * (stop - first)
         return tags
+
+
+def _who(worker: str) -> str:
+    return GOLD if not worker or worker in GOLD_NAMES else worker
 
 
 _start_of, _place_of = itemgetter(1), itemgetter(1, 2)

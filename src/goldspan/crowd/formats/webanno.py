@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -188,7 +188,7 @@ def is_old(text: str) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a file, a folder or an archive."""
-    crowd = SpanCrowd(source, "webanno", replace(options, offsets="codepoint"))
+    crowd = SpanCrowd(source, "webanno", options, counted=True)
     files = listed_files(source, ".tsv")
     is_shared = share_ids(crowd, files, _sentence_ids)
     for file in counted(files, options.progress):
@@ -225,6 +225,7 @@ class _Sentence:
     rows: list[_Row] = field(default_factory=list)
     # First and last unit of every span, by its label, None if it has none, and its number
     spans: dict[tuple[str | None, str], tuple[int, int]] = field(default_factory=dict)
+    left_out: list[tuple[int, int]] = field(default_factory=list)  # The same of what is left out
 
 
 def _read_file(crowd: SpanCrowd, file: File, *, is_shared: bool) -> None:
@@ -340,7 +341,8 @@ def _leave_out_across(crowd: SpanCrowd, sentences: Sequence[_Sentence]) -> None:
         across += [(part, key) for key in going_on for part in (one, after)]
         begun = going_on
     for part, key in across:
-        part.spans.pop(key, None)
+        if key in part.spans:
+            part.left_out.append(part.spans.pop(key))
 
 
 def _chosen(
@@ -396,6 +398,8 @@ def _read_sentence(crowd: SpanCrowd, file: File, one: _Sentence) -> None:
             crowd.leave_out(one.record, "a span without a label", "span without a label")
         else:
             spans.append(CharSpan(label, points[first], points[last]))
+    gone = [CharSpan("", points[first], points[last]) for first, last in one.left_out]
+    crowd.leave_open(one.record, gone)
     placed = crowd.place(item, one.record, spans)
     crowd.answer_or_gold(item, one.record, Labels(placed))
 
