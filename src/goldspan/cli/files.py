@@ -118,9 +118,7 @@ def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[Pool
     kind = given["format"]
     if kind is None and not is_about_crowds and not is_partitioned(source):
         kind = _guess(lambda: pool_format(opened, named["text"]), opened)
-    if kind not in own:
-        return None, opened
-    return read_pool(opened, kind, **named), opened
+    return read_pool(opened, kind, **named) if kind in own else None, opened
 
 
 def _guess(pool_format: Callable[[], str], opened: Source) -> str | None:
@@ -130,7 +128,9 @@ def _guess(pool_format: Callable[[], str], opened: Source) -> str | None:
     try:
         name = guess_format(opened)
         is_crowd = name != "conll" and get_format(name).sniff(opened)
-    except FormatError:
+    except FormatError as error:
+        if error.faults[0].kind == "lists":
+            raise
         is_crowd = False
     try:
         found = pool_format()

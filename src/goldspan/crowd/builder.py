@@ -5,13 +5,21 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
-from goldspan.crowd.labels import bad_label_faults, read_labels, settle, stripped_faults
+from goldspan.crowd.labels import (
+    Labels,
+    bad_label_faults,
+    choice_faults,
+    read_labels,
+    settle,
+    stripped_faults,
+)
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import ImportReport
@@ -188,6 +196,7 @@ class CrowdBuilder:
         self._codes = array("i")
         self._gold = array("i")
         self._has_gold = False
+        self.in_cells = False  # Whether single labels stand in cells, which may list several
 
     def add_item(
         self,
@@ -321,7 +330,10 @@ class CrowdBuilder:
         if not self._items and not self.faults:
             message = "the file holds no item: is the path right?"
             self.faults.append(Fault(message, file=self.source, kind="empty"))
-        labels = read_labels(list(self._labels), self.options, single=single)
+        cells = self.in_cells and single
+        labels = read_labels(list(self._labels), self.options, single=single, cells=cells)
+        if labels.several:
+            self._leave_out(labels)
         self.notes += labels.notes
         self.warnings += stripped_faults(self._labels, self.source, self.options)
         if labels.bad:
@@ -357,6 +369,17 @@ class CrowdBuilder:
             import_report=counted_answers(report, answers, self.options),
         )
         return settle(crowd, self.options)
+
+    def _leave_out(self, labels: Labels) -> None:
+        """Leave out answers of several choices."""
+        faults = choice_faults(labels, self._bad_places(labels.several))
+        self.warnings += faults
+        for fault in faults:
+            if fault.worker != "gold":
+                self.reasons[fault.kind] = self.reasons.get(fault.kind, 0) + 1
+        kept = [code not in labels.several for code in self._codes]
+        self._answers = list(compress(self._answers, kept))
+        self._codes = array("i", compress(self._codes, kept))
 
     def _code(self, tags: Iterable[str | None]) -> list[int]:
         table = self._labels

@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from goldspan.crowd.formats.columns import frame_columns
+from goldspan.crowd.formats.columns import frame_columns, type_of
 from goldspan.crowd.formats.json_records import JSON_SUFFIXES
 from goldspan.crowd.formats.long import has_roles, is_label_studio, label_studio_error
 from goldspan.crowd.formats.span_table import is_span_table
@@ -76,6 +76,10 @@ def _check_texts(options: ReadOptions, what: str) -> None:
 _PARTITION = re.compile(r"(?:.*/)?part-.*\.parquet")
 
 
+_HEAD, _MANY = 10_000, 100
+"""Characters of a table, and rows of a frame, in which a list shows if its cells are lists."""
+
+
 def guess_format(source: Source, columns: Mapping[str, str] | None = None) -> str:
     """Guess the format of a source from its content, and from the columns that the user named."""
     return recognise(source, ReadOptions(columns=columns or {}))[0]
@@ -120,6 +124,8 @@ def _of_columns(source: Source, name: str | None, options: ReadOptions) -> Recog
     """Find out by the columns of a table how it is read; None where they say nothing."""
     tables = [one for one in _TABLES if one == name or name is None]
     fits = next((one for one in tables if get_format(one).sniff(source)), None)
+    if "[" in source.text.value[:_HEAD] and (table := peek(source, options.delimiter)):
+        reject_lists(table, source.name, options.columns)
     if fits == "wide":
         return fits, options, ()
     if "long" in {fits, name} and has_roles(header_names(source), options):
@@ -128,7 +134,6 @@ def _of_columns(source: Source, name: str | None, options: ReadOptions) -> Recog
         raise label_studio_error(source.name)
     table = peek(source, options.delimiter)
     if table is not None:
-        reject_lists(table, source.name)
         found = [g for g in guesses(table, options.columns) if name in {None, g.format}]
         if len(found) == 1 and (found[0].is_sure or name or options.columns):
             return found[0].format, found[0].options(options), (found[0].said,)
@@ -310,6 +315,10 @@ def _read_guessed(name: str, frame: Any, source: Source, options: ReadOptions) -
         except InputError:  # a column of mixed types, which need not be read
             table = pa.table({})
         names = table.column_names
+        words = [one.name for one in table.schema if type_of(one.type) == "text"]
+        words = [one for one in words if not pa.types.is_nested(table.schema.field(one).type)]
+        head = table.select(words).slice(0, _MANY)
+        reject_lists(table_of(head, source.name), source.name, options.columns)
         if not (has_roles(names, options) or is_label_studio(names)):
             found = guesses(table_of(table, source.name), options.columns)
             if len(found) == 1 and (found[0].is_sure or options.columns):

@@ -489,11 +489,12 @@ def _numbered(columns: Sequence[Column]) -> list[Column]:
 # What stands in for a sign that a table is one of answers, and what must not be read.
 
 
-def reject_lists(table: Table, file: str) -> None:
+def reject_lists(table: Table, file: str, named: Mapping[str, str]) -> None:
     """Reject a table whose cells are written lists, such as of tokens with tags or of spans."""
     for one in table.columns:
         lists = [value for value in one.values if _LIST.fullmatch(value)]
-        if lists and len(lists) == len(one.values) and not one.is_called(_LABELS):
+        may_choose = one.is_called(_LABELS - {"labels"}) or one.name in named.values()
+        if lists and len(lists) == len(one.values) and not may_choose:
             message = (
                 f"the cells of column {one.name!r} are lists, such as {lists[0][:40]}, which a CSV "
                 "table cannot hold: write the data as Parquet or as JSON lines, with real lists"

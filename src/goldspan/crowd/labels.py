@@ -6,8 +6,10 @@ Also which names of labels, workers and items look alike, and which workers are 
 from __future__ import annotations
 
 import re
+import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -46,11 +48,19 @@ class Labels:
     codes: NDArray[np.int16]  # [n_labels], code of every distinct string
     bad: dict[int, str]  # Why a string is not a tag, by its place in the list
     notes: tuple[str, ...] = ()  # How tags are read that are spelled in another way
+    # Why a string is no single label but several choices, by its place in the list
+    several: Mapping[int, str] = field(default_factory=dict)
 
 
-def read_labels(raw: Sequence[str], options: ReadOptions, *, single: bool = False) -> Labels:
-    """Read the distinct labels of an input."""
-    names = [options.rename(label) for label in raw]
+def read_labels(
+    raw: Sequence[str], options: ReadOptions, *, single: bool = False, cells: bool = False
+) -> Labels:
+    """Read the distinct labels of an input; the `cells` of tables may hold several choices."""
+    choices = choices_in(raw, options.labels) if cells else {}
+    listed = {i: choices[label] for i, label in enumerate(raw) if label in choices}
+    several = {i: _several(raw[i], parts) for i, parts in listed.items() if len(parts) != 1}
+    names = [options.rename(listed.get(i, [label])[0]) if i not in several else None
+             for i, label in enumerate(raw)]  # fmt: skip
     known = [name for name in names if name is not None]
     wanted = options.encoding or ("PLAIN" if single else guess_encoding(known))
     rules = get_encoding(wanted)
@@ -62,7 +72,52 @@ def read_labels(raw: Sequence[str], options: ReadOptions, *, single: bool = Fals
     bad = {i: _explain(r, known) for i, r in enumerate(read) if isinstance(r, TagFault)}
     lost = tagset.outside if options.unknown == "outside" else -1
     codes = [tagset.index.get(n, -1) if i not in bad else lost for i, n in enumerate(names)]
-    return Labels(tagset, np.array(codes, np.int16), bad, _spelling_notes(spelling))
+    return Labels(tagset, np.array(codes, np.int16), bad, _spelling_notes(spelling), several)
+
+
+def choices_in(cells: Sequence[str], kept: Collection[str] = ()) -> dict[str, list[str]]:
+    r"""Return the cells that list choices, such as `a|b`, `['a', 'b']` and `a\nb`, with these.
+
+    `a;b` and `a,b` are such where some cell shows it: all its parts are labels alone, or another
+    cell has them in another order.
+
+    >>> choices_in(["a|b", "['c']", "a;b", "a, b", "a"])
+    {'a|b': ['a', 'b'], "['c']": ['c']}
+    """
+    found: dict[str, list[str]] = {}
+    alone = {cell.strip() for cell in cells}
+    for cell in cells:
+        if cell.strip() in kept:
+            continue
+        written = _WRITTEN_LIST.fullmatch(cell)
+        if written:
+            found[cell] = ["".join(one) for one in _ELEMENT.findall(written[1])]
+            continue
+        for sign, part in (("\n", ".+"), ("|", ".+"), ("#", r"[^\W\d][\w -]*")):
+            parts = [one.strip() for one in cell.strip().split(sign)]
+            if len(parts) > 1 and all(re.fullmatch(part, one, re.DOTALL) for one in parts):
+                found.setdefault(cell, parts)
+    for sign in ",;":
+        split = {cell: [one.strip() for one in cell.split(sign)] for cell in cells if sign in cell}
+        split = {cell: parts for cell, parts in split.items() if all(parts) and cell not in found}
+        orders = Counter(tuple(sorted(parts)) for parts in {tuple(one) for one in split.values()})
+        if any(alone >= {*one} or orders[tuple(sorted(one))] > 1 for one in split.values()):
+            found |= {cell: parts for cell, parts in split.items() if cell.strip() not in kept}
+    return found
+
+
+def choice_faults(labels: Labels, places: Iterable[tuple[int, Fault]]) -> list[Fault]:
+    """List the cells with several choices, or with none in a list."""
+    return [
+        replace(place, message=labels.several[index], kind="several choices")
+        for index, place in places
+    ]
+
+
+def _several(cell: str, parts: Sequence[str]) -> str:
+    one, option = cell.strip(), shlex.quote(f"{cell.strip()}={cell.strip()}")
+    keep = f"if it is one label, pass labels={{{one!r}: {one!r}}} (--label {option})"
+    return f"{len(parts)} choices in {one!r}, but a single label is needed: left out; {keep}"
 
 
 def guess_encoding(tags: Iterable[str]) -> str:
@@ -177,6 +232,9 @@ def _other_openings(crowd: Crowd) -> list[str]:
     return [note]
 
 
+_STRING = r"""'([^']*)'|"([^"]*)"|([+-]?\d+)"""
+_ELEMENT = re.compile(_STRING)
+_WRITTEN_LIST = re.compile(rf"\s*\[((?:[\s,]*(?:{_STRING}))*)[\s,]*\]\s*")
 _TAG_LIKE = re.compile(r"[BIbi]([-_].+)?|.+[-_][BI]")
 _SPELLINGS = [
     re.compile(spelling)
@@ -306,21 +364,25 @@ def with_gold_labels(
     """Return the crowd with known tags from strings, one per token; None where unknown."""
     distinct = [label for label in dict.fromkeys(labels) if label is not None]
     read = read_labels(
-        distinct, replace(options, encoding=options.encoding or crowd.tagset.encoding)
+        distinct,
+        replace(options, encoding=options.encoding or crowd.tagset.encoding),
+        cells=crowd.is_classification,
     )
     place: dict[str | None, int] = {label: i for i, label in enumerate(distinct)}
-    where = []
-    if read.bad:
+    where, chosen = list[tuple[int, Fault]](), list[tuple[int, Fault]]()
+    if read.bad or read.several:
         ids = crowd.item_ids.to_pylist()
         for token, label in enumerate(labels):
-            if place.get(label, -1) in read.bad:
+            if place.get(label, -1) in {*read.bad, *read.several}:
                 n = int(np.searchsorted(crowd.offsets, token, side="right")) - 1
                 line, at = lines[token] if lines else 0, token - int(crowd.offsets[n])
                 at = -1 if crowd.is_classification else at
-                where.append((place[label], Fault("", name, line, ids[n], at, "gold")))
+                listed = where if place[label] in read.bad else chosen
+                listed.append((place[label], Fault("", name, line, ids[n], at, "gold")))
     crowd = with_notes(
         crowd, [note for note in read.notes if note not in crowd.import_report.notes]
     )
+    crowd = _with_faults(crowd, choice_faults(read, chosen))
     crowd = _with_faults(crowd, listed_bad_labels(read.bad, where, options))
     table = np.append(read.codes, np.int16(-1))
     codes = table[[place.get(label, -1) for label in labels]].astype(np.int16)

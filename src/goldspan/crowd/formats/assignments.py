@@ -63,6 +63,7 @@ def read_assignments(crowd: SpanCrowd, rows: Sequence[Assignment], prefix: str =
                 _read_gold(crowd, item, row, row.gold[question], single=single)
             if row.record.worker:
                 _read_answer(crowd, item, row, question, single=single)
+    crowd.builder.in_cells = True
     del n_rejected[""]
     for why, n in n_rejected.items():
         said = "assignments are not answers" if n > 1 else "assignment is not an answer"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -54,6 +55,7 @@ from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.guessing import peek
 from goldspan.crowd.labels import (
     check_workers,
+    choice_faults,
     guess_encoding,
     keep_workers,
     listed_bad_labels,
@@ -368,6 +370,7 @@ def read_gold(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd
     has_tokens, has_places = "token" in rows.columns, "position" in rows.columns
     reject_empty(rows, ("item", *(["token"] if has_tokens else [])))
     builder = CrowdBuilder(options, rows.name, "long")
+    builder.in_cells = not has_tokens and not has_places
     builder.notes += [*notes, "no worker column: the labels are read as gold"]
     columns = {role: column.to_pylist() for role, column in rows.columns.items()}
     position = integers(rows, "position") if has_places else np.zeros(len(rows), np.int64)
@@ -531,11 +534,14 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     sequences = "token" in rows.columns or "position" in rows.columns
     strings = label.dictionary.to_pylist()
     named = replace(options, encoding=_encoding(rows, strings, options, sequences))
-    labels = read_labels(strings, named)
+    labels = read_labels(strings, named, cells=not sequences)
     # The numbers of words are in the order in which they come, as the counts are.
     n_each = pc.value_counts(label.indices).field("counts").to_numpy()
     notes = (*notes, *labels.notes, *missing_notes(strings, n_each, options))
     unknown = listed_bad_labels(labels.bad, _places(rows, labels.bad), options)
+    several = choice_faults(labels, _places(rows, labels.several))
+    if several and options.strict:
+        raise FormatError(several)
     table = Table(
         rows,
         item.indices.to_numpy(),
@@ -551,8 +557,9 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     if "attempt" in rows.columns and options.repeated == "first":
         attempt = count_first(answers.item, answers.worker, answers.attempt)
         answers = replace(answers, attempt=attempt)
-    faults = (*unknown, *stripped_faults(strings, rows.name, options))
-    report = ImportReport(rows.name, "long", faults=faults, notes=notes)
+    faults = (*unknown, *several, *stripped_faults(strings, rows.name, options))
+    reasons = Counter(fault.kind for fault in several)
+    report = ImportReport(rows.name, "long", reasons=reasons, faults=faults, notes=notes)
     crowd = Crowd(
         item_ids=item.dictionary,
         tokens=list_array(tokens, offsets),
