@@ -13,7 +13,7 @@ from crowd_tables import assert_holds, assert_same, refusal, small, written
 from goldspan.crowd import write_crowd
 from goldspan.crowd.formats import conll
 from goldspan.crowd.source import open_source
-from goldspan.errors import InputError
+from goldspan.errors import FormatError, InputError
 from goldspan.spans import find_spans
 
 PLAIN_FILE = "Ann B-PER\nsang O\n\nParis B-LOC\n"
@@ -252,3 +252,50 @@ def test_the_tags_as_distributed_are_seen_as_iob(data):
     crowd = goldspan.read_crowd(data / "conll2003" / "testa.tsv.gz", columns={"tag": "ner"})
     assert crowd.tagset.encoding == "IOB"
     assert len(find_spans(crowd.gold_tagged, crowd.tagset)) == 5942
+
+
+# Dialects
+
+
+def tagged(text, **options):
+    return goldspan.read_crowd(text.encode(), **options).tagged_by_id()
+
+
+@pytest.mark.parametrize(
+    "line", ["# id s-7\tdomain=en", "# id s-7", "#  id = s-7", "# sent_id = s-7", "#\tid s-7"]
+)
+@pytest.mark.parametrize("mark", ["\t", " "])
+def test_a_comment_with_any_white_space_names_the_item(line, mark):
+    rows = f"ada{mark}_{mark}B-PER\nswam{mark}_{mark}O\n"
+    assert tagged(f"{line}\n{rows}\n{rows}") == {"s-7": ["B-PER", "O"], "2": ["B-PER", "O"]}
+
+
+def test_a_hash_that_is_written_as_the_other_rows_is_a_token():
+    crowd = goldspan.read_crowd(b"Ada NNP B-PER\n# NN O\n# a remark\nswam VBD O\n")
+    assert crowd.tokens_list == [["Ada", "#", "swam"]]
+    assert goldspan.read_crowd(b"Ada\tB-PER\n# 1\tO\n").tokens_list == [["Ada", "# 1"]]
+
+
+ROWS_2012 = """d/a 0 0 Ada NNP (TOP(S* - - - s1 (PERSON* (A0* (0
+d/a 0 1 Lovelace NNP *) - - - s1 *) *) 0)
+d/a 0 2 saw VBD * see 01 1 s1 * (V*) -
+d/a 0 3 London NNP *)) - - - s1 (GPE) (A1*) -
+"""
+
+
+def test_spans_of_conll_2012_stand_in_brackets():
+    text = f"#begin document (d/a); part 000\n{ROWS_2012}\n{ROWS_2012}\n#end document\n"
+    crowd = goldspan.read_crowd((text + text).encode())
+    assert crowd.tokens_list[0] == ["Ada", "Lovelace", "saw", "London"]
+    assert crowd.tagged_by_id()["1"] == ["B-PERSON", "I-PERSON", "O", "B-GPE"]
+    assert crowd.groups.to_pylist() == ["1", "1", "2", "2"]
+    with pytest.raises(FormatError, match="name one of"):
+        goldspan.read_crowd(ROWS_2012.encode())
+    assert list(tagged(ROWS_2012, format="conll").values()) == [crowd.tagged_by_id()["1"]]
+
+
+def test_sentences_of_2012_may_have_columns_of_their_own():
+    other = ROWS_2012.replace(" (A0*", " (A0* *").replace(" *) 0)", " *) * 0)")
+    other = other.replace("(V*)", "(V*) *").replace("(A1*)", "(A1*) *")
+    crowd = goldspan.read_crowd(f"#begin document (d)\n{ROWS_2012}\n{other}".encode())
+    assert crowd.n_items == 2

@@ -529,3 +529,17 @@ def test_the_text_may_be_called_data():
     crowd = goldspan.read_crowd(b"id,data,annotator,label\n1,Good film.,ann,pos\n")
     assert crowd.texts.to_pylist() == ["Good film."]
     assert crowd.import_report.notes == ()
+
+
+def test_an_item_that_is_named_in_its_first_row_only_has_the_rows_below():
+    data = "Sentence #,Word,POS,Tag\nS 1,Ada,NNP,B-per\n,swam,VBD,O\nS 2,It,PRP,O\n,rained,VBD,O\n"
+    crowd = goldspan.read_crowd(data.encode())
+    assert crowd.tagged_by_id() == {"S 1": ["B-per", "O"], "S 2": ["O", "O"]}
+    assert crowd.import_report.format == "long"
+    assert "rows without an item are of the item above" in crowd.import_report.notes
+    assert goldspan.read_crowd(data.encode(), format="long").n_items == 2
+    worked = "item,worker,token,label\na,w,Ada,B-per\n,w,swam,O\nb,w,It,O\n"
+    assert goldspan.read_crowd(worked.encode()).answers_of("a") == {"w": ["B-per", "O"]}
+    # Where an id comes again, an empty cell may be of any item
+    refusal(data.replace("S 2", "S 1").encode(), "the item is empty")
+    refusal(data.replace("S 1,", ",", 1).encode(), "the item is empty")

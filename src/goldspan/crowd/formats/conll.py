@@ -9,14 +9,15 @@ tag and, if there is one, confidence, separated by tabs:
     love	2:6	O	0.9990
 
 The tag is the last column that is neither a number nor an offset, as most readers of such files
-expect. A line is a comment only if it starts with `# ` and has no tab. A line `-DOCSTART-` begins a
-document, unless it stands in an item that has a name or other tokens.
+expect. A line is a comment if it starts with `# ` and is no row: `# id X` and `# id = X` name the
+item. A line `-DOCSTART-` begins a document, unless it stands in an item that has a name or other
+tokens, and so does `#begin document`: below it the spans of CoNLL-2012 stand in brackets.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress, repeat
 from pathlib import Path
@@ -40,7 +41,13 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 
-_DOCSTART = "-DOCSTART-"
+_DOCSTART, _BEGIN, _END = "-DOCSTART-", "#begin document", "#end document"
+_ID = re.compile(r"#\s+(?:id|sent_id|item)(?:\s*=(.*)|\s+([^=\s]\S*)(?:\s.*)?)")
+_TEXT = re.compile(r"# \s*text\s*=(.*)")
+"""Comments that name an item, and that hold its text."""
+_WORD_2012, _SPAN_2012, _LEAST_2012 = 3, 10, 12
+"""Columns of the word and of the spans in CoNLL-2012, and how many it has at least."""
+_BRACKETS = re.compile(r"(?:\((\w[^*()]*))?\*?(\)?)")
 _N_CONLLU = 10
 _NUMBER = re.compile(r"\d+(?:[-.]\d+)?")
 """The first cell of a row of CoNLL-U: the number of a word, of several, or of one left out."""
@@ -51,7 +58,11 @@ def sniff(source: Source) -> bool:
     if source.is_folder or source.is_parquet:
         return False
     lines = [line for line in source.text.value.split("\n", 50)[:50] if line.strip()]
-    rows = [_cells(line) for line in lines if not is_comment(line)]
+    if lines and lines[0].startswith(_BEGIN):
+        return True
+    rows = [_cells(line) for line in lines if not _is_comment(line, lines)]
+    if _are_2012(rows):
+        return False  # not without its first line: its last column is no tag
     widths = {len(row) for row in rows if row[0] != _DOCSTART}
     is_even = len(widths) == 1 and widths.pop() >= 2 and lines[0][0] not in "{["
     return is_even and (source.suffix in _ENDINGS or _has_signs(lines, rows))
@@ -63,7 +74,8 @@ _TAG = re.compile(r"O|[BIESLUMW]-\S+|\S+[-_][BIESLU]|[BI]")
 
 def _has_signs(lines: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether some cells are tags: a column of them, or what else only such files have."""
-    if any(line.startswith((_DOCSTART, "# id =", "# text =", "# sent_id =")) for line in lines):
+    signs = (_DOCSTART, "# id =", "# id ", "# text =", "# sent_id =")
+    if any(line.startswith(signs) for line in lines):
         return True
     names = {cell.lower() for cell in rows[0]} if rows else set()
     if {"token", "word"} & names and {"tag", "label", "gold", "ner", "pos"} & names:
@@ -104,6 +116,10 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         sentences[:] = [sentence for sentence in sentences if sentence.rows]
         what = "rows of several words (as 1-2) or of words left out (as 1.1) are not read"
         builder.notes += [f"{n_left} {what}"] if n_left else []
+    if header is None and _are_2012(row for sentence in sentences for row in sentence.rows):
+        for sentence in sentences:
+            sentence.rows = [*_rows_2012(sentence.rows)]
+    _check(source, header, sentences)
     token, tag = _find_columns(source, header, sentences, options)
     offsets = _offsets_column(sentences, token, tag)
     documents = any(sentence.n_document for sentence in sentences)
@@ -166,31 +182,23 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
     current = Sentence([], [])
     n_document, name = 0, ""
     text: str | None = None
-    for number, line in enumerate(source.text.value.split("\n"), start=1):
-        if not line.strip():
+    lines = source.text.value.split("\n")
+    first_rows = [line for line in lines[:_MANY] if line.strip()]
+    for number, line in enumerate(lines, start=1):
+        if not line.strip() or line.startswith(_END):
             if current.rows:
                 sentences.append(current)
                 current, name, text = Sentence([], []), "", None
             continue
-        if is_comment(line):
-            key, equals, value = line[2:].partition("=")
-            if equals and key.strip() in {"id", "sent_id", "item"}:
-                name = value.strip()
-            elif equals and key.strip() == "text":
-                text = read_json_text(value.strip())
+        if line[0] == "#" and _is_comment(line, first_rows):
+            named, told = _ID.fullmatch(line.strip()), _TEXT.fullmatch(line)
+            name = (named[1] or named[2] or "").strip() if named else name
+            text = read_json_text(told[1].strip()) if told else text
             continue
         cells = _cells(line)
-        first = header is None and not (sentences or current.rows or name)
-        # Whether a line names columns; `Word O` is a token and its tag
-        if first and (
-            len(cells) > 1
-            and cells[0].lower() in {"token", "word", "tokens", "doc", "item", "id"}
-            and any(cell.lower() in {"token", "word"} for cell in cells)
-            and cells[-1] != "O"
-            and cells[-1][1:2] != "-"
-        ):
+        if header is None and not (sentences or current.rows or name) and _is_header(cells):
             header = cells
-        elif cells[0] == _DOCSTART and not (current.rows or name):
+        elif (cells[0] == _DOCSTART or line.startswith(_BEGIN)) and not (current.rows or name):
             n_document += 1
         else:
             current.rows.append(cells)
@@ -199,8 +207,57 @@ def read_sentences(source: Source) -> tuple[list[str] | None, list[Sentence]]:
             current.text = text
     if current.rows:
         sentences.append(current)
-    _check(source, header, sentences)
     return header, sentences
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    """Whether a line names columns; `Word O` is a token and its tag."""
+    return (
+        len(cells) > 1
+        and cells[0].lower() in {"token", "word", "tokens", "doc", "item", "id"}
+        and any(cell.lower() in {"token", "word"} for cell in cells)
+        and cells[-1] != "O"
+        and cells[-1][1:2] != "-"
+    )
+
+
+_MANY = 50
+"""Lines that are looked at to know how a row is written."""
+
+
+def _is_comment(line: str, lines: Sequence[str]) -> bool:
+    """Whether a line that begins with `#` is no row: it is not written as the other lines are."""
+    if line.startswith((_BEGIN, _END)):
+        return line.startswith(_END)
+    row, cells = next((one for one in lines if one[0] != "#"), ""), _cells(line)
+    names, is_tag = _ID.fullmatch(line.strip()), _TAG.fullmatch(cells[-1])
+    is_alike = len(cells) == len(_cells(row)) and ("\t" in line) == ("\t" in row)
+    if "\t" in line:
+        may_be = bool(row) and line[1:2].isspace()
+        return may_be and not (is_alike and (is_tag or not names))
+    return bool(is_comment(line) or names) and not (is_alike and is_tag and "=" not in cells)
+
+
+def _are_2012(rows: Iterable[Sequence[str]]) -> bool:
+    """Whether these are rows of CoNLL-2012, with spans in brackets."""
+    return all(
+        len(row) >= _LEAST_2012
+        and row[1].isdigit()
+        and row[2].isdigit()
+        and _BRACKETS.fullmatch(row[_SPAN_2012])
+        for row in rows
+    )
+
+
+def _rows_2012(rows: Sequence[Sequence[str]]) -> Iterator[list[str]]:
+    """Yield the word and the tag of every row of CoNLL-2012."""
+    inside = ""
+    for row in rows:
+        match = _BRACKETS.fullmatch(row[_SPAN_2012])
+        opened, closed = match.groups() if match else ("", "")
+        tag = f"B-{opened}" if opened else f"I-{inside}" if inside else "O"
+        inside = "" if closed else opened or inside
+        yield [row[_WORD_2012], tag]
 
 
 def _cells(line: str) -> list[str]:

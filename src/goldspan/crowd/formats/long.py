@@ -77,7 +77,18 @@ from goldspan.errors import Fault, FormatError, InputError
 MAX_POSITION = 100_000
 """Largest position of a token that is still believed."""
 ROLES: dict[str, tuple[str, ...]] = {
-    "item": ("item", "task", "item_id", "task_id", "question", "question_id", "id", "sentence_id"),
+    "item": (
+        "item",
+        "task",
+        "item_id",
+        "task_id",
+        "question",
+        "question_id",
+        "id",
+        "sentence_id",
+        "sentence #",
+        "sentence",
+    ),
     "worker": ("worker", "annotator", "worker_id", "workerid", "annotator_id", "user", "labeler"),
     "label": ("label", "tag", "answer", "response", "annotation", "category"),
     "token": ("token", "word"),
@@ -527,6 +538,9 @@ def _read_frame(source: Source, options: ReadOptions) -> Crowd:
 def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     if not len(rows):
         raise FormatError([Fault("the table has no row", file=rows.name, kind="empty")])
+    if "token" in rows.columns and (filled := _filled_down(rows.columns["item"])) is not None:
+        rows = replace(rows, columns={**rows.columns, "item": filled})
+        notes = (*notes, "rows without an item are of the item above")
     if rows.is_gold:
         return read_gold(rows, options, notes)
     reject_empty(rows, ("item", "worker", *(["token"] if "token" in rows.columns else [])))
@@ -574,6 +588,16 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     if "gold" in rows.columns:
         crowd = _with_gold(crowd, table, options)
     return keep_workers(settle(crowd, options), options)
+
+
+def _filled_down(items: pa.Array) -> pa.Array | None:
+    """Return the items where each is named in its first row only, else None."""
+    codes, empty = items.indices.to_numpy(), pc.index(items.dictionary, "").as_py()
+    named = codes != empty
+    if empty < 0 or not named[0] or not 1 < named.sum() == len(items.dictionary) - 1:
+        return None
+    above = np.maximum.accumulate(np.where(named, np.arange(len(codes)), 0))
+    return numbered(items.take(pa.array(above)), "item", "")
 
 
 def _places(rows: Rows, bad: Collection[int]) -> Iterator[tuple[int, Fault]]:
