@@ -116,7 +116,16 @@ def test_columns_lengths_and_filled_cells_are_those_of_a_slow_reader(data):
     for n, name in enumerate(grid.header):
         assert grid.column(name).to_pylist() == [row[n] for row in rows]
     assert grid.cell_lengths.tolist() == [[len(c.encode()) for c in row] for row in rows]
-    assert grid.filled("?").tolist() == [[c not in {"?", ""} for c in row] for row in rows]
+    columns = [*range(len(grid.header))][::-2]
+    found = {*zip(*(each.tolist() for each in grid.filled("?", columns)), strict=True)}
+    assert found == {
+        (n, place)
+        for n, row in enumerate(rows)
+        for place, column in enumerate(columns)
+        if row[column] not in {"?", ""}
+    }
+    for n in range(len(grid.header)):
+        assert grid.lengths(n).tolist() == [len(row[n].encode()) for row in rows]
 
 
 def test_a_quote_in_a_tsv_is_a_character():

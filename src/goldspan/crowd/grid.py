@@ -9,9 +9,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -30,7 +30,10 @@ TEXT = "text"
 _DECLARED = re.compile(r'\A"?sep=(.)"?[ \t]*(?:\r\n|\r|\n|\Z)', re.IGNORECASE)
 _QUOTED = re.compile(r'(?:\A|\t|\n|\r)"(?:[^"]|"")*?(?:""|\t|\n|\r)(?:[^"]|"")*"(?=\t|\r|\n|\Z)')
 """A cell of a TSV that only a program that quotes would have written."""
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _NEWLINE, _SPACE = 10, 32
+_BLOCK = 1 << 19
+"""Cells or bytes that are worked on at a time."""
 _NO_CELL = dict.fromkeys(map(ord, "\t\n\r\0"), " ")
 
 
@@ -58,26 +61,82 @@ class Grid:
         """Return the cells at some places, Arrow strings."""
         return self.cells.take(pa.array(rows * len(self.header) + columns))
 
-    @cached_property
+    @property
     def cell_lengths(self) -> NDArray[np.int64]:
         """Bytes of every cell, [n_rows, n_columns]."""
         return np.diff(self._offsets).reshape(self.n_rows, len(self.header))
 
-    def filled(self, marker: str) -> NDArray[np.bool_]:
-        """Return which cells are neither empty nor just one marker, [n_rows, n_columns]."""
-        data = np.frombuffer(self.cells.buffers()[2] or b"", np.uint8)
-        lengths = self.cell_lengths
-        if not len(data):
-            return np.zeros(lengths.shape, np.bool_)
-        first = data.take(self._offsets[:-1], mode="clip")
-        hit = first.reshape(lengths.shape) != ord(marker)
-        hit &= lengths > 0
-        return np.asarray(hit | (lengths > 1))
+    def lengths(self, column: int) -> NDArray[np.int64]:
+        """Bytes of the cells of a column, [n_rows]."""
+        ends, width = self._offsets, len(self.header)
+        return np.asarray(ends[column + 1 :: width] - ends[column:-1:width])
+
+    @property
+    def longest(self) -> int:
+        """Bytes of the longest cell."""
+        return max(int(np.diff(ends).max()) for ends in self._blocks())
+
+    def filled(
+        self, marker: str, columns: Sequence[int] | NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Find the cells of some columns that are neither empty nor just one marker.
+
+        Returns:
+            Their rows, and the places of their columns among `columns`, [n_found] each.
+        """
+        data = np.frombuffer(self.cells.buffers()[2] or b"\0", np.uint8)
+        place = np.full(len(self.header), -1)
+        place[columns] = np.arange(len(columns))
+        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        for n, ends in enumerate(self._blocks()):
+            lengths, first = np.diff(ends), data.take(ends[:-1], mode="clip")
+            hit = np.flatnonzero((lengths > 1) | ((lengths == 1) & (first != ord(marker))))
+            rows, among = np.divmod(hit + n * _BLOCK, len(self.header))
+            is_asked = place[among] >= 0
+            found.append((rows[is_asked], place[among[is_asked]]))
+        rows, among = (np.concatenate(each) for each in zip(*found, strict=True))
+        return rows, among
+
+    def _blocks(self) -> Iterator[NDArray[np.integer]]:
+        """Yield where cells begin, and the last one ends, a block of cells at a time."""
+        for first in range(0, len(self.cells), _BLOCK):
+            yield self._offsets[first : first + _BLOCK + 1]
 
     @property
     def _offsets(self) -> NDArray[np.int32]:
         kind = np.int32 if pa.types.is_string(self.cells.type) else np.int64
         return np.frombuffer(self.cells.buffers()[1], kind, len(self.cells) + 1)
+
+
+class _Cells:
+    """Cells of rows that come in blocks: most memory of a table is that of its cells."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self.ends = array("i" if n_bytes < 2**31 else "q")
+        self.data = bytearray()
+
+    def add(self, ends: NDArray[np.integer], data: bytes) -> None:
+        """Add cells: where each ends in their bytes."""
+        shifted = ends.astype(self.ends.typecode)
+        shifted += len(self.data)
+        self.ends.frombytes(shifted.tobytes())
+        self.data += memoryview(data)
+
+    def add_rows(self, rows: Iterable[Sequence[str]]) -> None:
+        """Add cells that are strings."""
+        cells = pa.array([cell for row in rows for cell in row], pa.string())
+        _, ends, data = cells.buffers()
+        if len(cells):
+            self.add(np.frombuffer(ends, np.int32, len(cells) + 1)[1:], data or b"")
+
+    def taken(self, width: int) -> tuple[tuple[str, ...], pa.Array]:
+        """Return the header and the other cells."""
+        ends = np.frombuffer(self.ends, self.ends.typecode)
+        bounds = [0, *ends[:width].tolist()]
+        header = tuple(self.data[a:b].decode() for a, b in pairwise(bounds))
+        kind = pa.StringArray if self.ends.typecode == "i" else pa.LargeStringArray
+        offsets, data = pa.py_buffer(ends[width - 1 :]), pa.py_buffer(self.data)
+        return header, kind.from_buffers(len(ends) - width, offsets, data)
 
 
 def guess_delimiter(first_line: str) -> str:
@@ -137,9 +196,7 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     mark = read_delimiter(source, delimiter)
     source = _without_declaration(source)
     if mark != "\t" and '"' in source.text.value:
-        header, rows, lines, blocks = _read_quoted(source, mark)
-        cells = pa.array([cell for row in rows for cell in row], pa.string())
-        grid = Grid(source.name, header, cells, lines, blocks)
+        grid = _read_quoted(source, mark)
     else:
         grid = _read_plain(source, ord(mark))
     _check(grid)
@@ -174,29 +231,16 @@ def _without_declaration(source: Source) -> Source:
     return replace(source, data=rest.encode("utf-8", "surrogatepass"), text_encoding="utf-8")
 
 
-@dataclass(frozen=True, eq=False)
-class _Lines:
-    """The lines of a table and what they are."""
-
-    starts: NDArray[np.int64]  # [n_lines], first byte of every line
-    ends: NDArray[np.int64]  # [n_lines], its line feed
-    n_marks: NDArray[np.int64]  # [n_lines], delimiters in it
-    comment: NDArray[np.bool_]  # [n_lines], whether it is a comment
-    is_row: NDArray[np.bool_]  # [n_lines], whether it is the header or a row
-
-
 def _read_plain(source: Source, mark: int) -> Grid:
     raw = source.utf8
     raw = raw if raw.endswith(b"\n") else raw + b"\n"
     data = np.frombuffer(raw, np.uint8)
-    kind = np.int32 if len(data) < 2**31 else np.int64
-    is_end = data == _NEWLINE
-    is_separator = is_end | (data == mark)
-    separators: NDArray[np.integer] = np.flatnonzero(is_separator).astype(kind)
-    ends = np.flatnonzero(is_end)
+    ends = np.flatnonzero(data == _NEWLINE)
     starts = np.concatenate([[0], ends[:-1] + 1])
-    places = np.searchsorted(separators, ends.astype(separators.dtype))  # else it copies them
-    n_marks = np.diff(places, prepend=-1) - 1
+    n_marks = np.empty(len(ends), np.int64)
+    for part, block in _blocks_of(data, starts, ends):
+        places = np.searchsorted(np.flatnonzero(block == mark), ends[part] - starts[part.start])
+        n_marks[part] = np.diff(places, prepend=0)
     blank = (ends - starts) == n_marks
     for n in np.flatnonzero((n_marks == 0) & ~blank & (data[starts] == _SPACE)).tolist():
         blank[n] = not data[starts[n] : ends[n]].tobytes().strip()
@@ -204,51 +248,36 @@ def _read_plain(source: Source, mark: int) -> Grid:
     long = (ends - starts >= 2) & (n_marks == 0)
     hash_space = (data[starts] == ord("#")) & (data[np.minimum(starts + 1, len(data) - 1)] == 32)
     comment = np.asarray(long & hash_space) | (blank & (n_marks == 0) & (ends > starts))
-    lines = _Lines(starts, ends, n_marks, comment, ~blank & ~comment)
-    rows = np.flatnonzero(lines.is_row)
+    is_row = ~blank & ~comment
+    rows = np.flatnonzero(is_row)
     if not len(rows):
         message = "the file holds no row: is the path right?"
         raise FormatError([Fault(message, file=source.name, kind="empty")])
-    width = int(lines.n_marks[rows[0]]) + 1
-    _check_widths(source.name, rows + 1, lines.n_marks[rows] + 1, width)
-    cell_ends, kept = _cut(data, separators, is_separator, lines)
-    if kept is None:
-        kept = np.frombuffer(raw.translate(None, bytes([mark, _NEWLINE])), np.uint8)
-
-    bounds = [0, *cell_ends[:width].tolist()]
-    header = tuple(kept[a:b].tobytes().decode() for a, b in pairwise(bounds))
-    array = pa.StringArray if kind is np.int32 else pa.LargeStringArray
-    offsets = pa.py_buffer(np.ascontiguousarray(cell_ends[width - 1 :]))
-    cells = array.from_buffers(len(cell_ends) - width, offsets, pa.py_buffer(kept))
+    width = int(n_marks[rows[0]]) + 1
+    _check_widths(source.name, rows + 1, n_marks[rows] + 1, width)
+    cells, marks = _Cells(len(raw)), bytes([mark, _NEWLINE])
+    for part, block in _blocks_of(data, starts, ends):
+        if not is_row[part].all():
+            block = block[np.repeat(is_row[part], (ends - starts)[part] + 1)]  # noqa: PLW2901
+        places = np.flatnonzero((block == mark) | (block == _NEWLINE))
+        cells.add(places - np.arange(len(places)), block.tobytes().translate(None, marks))
+    header, found = cells.taken(width)
     # How many comment lines stand between each row and the one before it
-    before = np.concatenate([[0], np.cumsum(lines.comment)])[rows]
+    before = np.concatenate([[0], np.cumsum(comment)])[rows]
     gaps = np.diff(rows, prepend=-1) - np.diff(np.concatenate([[0], before])) > 1
-    block = np.cumsum(gaps, dtype=np.int64)
-    return Grid(source.name, _names(header, source.name), cells, rows[1:] + 1, block[1:])
+    block_of = np.cumsum(gaps, dtype=np.int64)
+    return Grid(source.name, _names(header, source.name), found, rows[1:] + 1, block_of[1:])
 
 
-def _cut(
-    data: NDArray[np.uint8],
-    separators: NDArray[Any],
-    is_separator: NDArray[np.bool_],
-    lines: _Lines,
-) -> tuple[NDArray[Any], NDArray[np.uint8] | None]:
-    # Separators go, and lines that are not rows go as a whole
-    cell_ends = separators - np.arange(len(separators), dtype=separators.dtype)
-    kept = None
-    if lines.comment.any():
-        keep = ~is_separator
-        gone = np.where(lines.comment, lines.ends - lines.starts, 0)
-        cell_ends -= np.repeat(np.cumsum(gone), lines.n_marks + 1).astype(separators.dtype)
-        for n in np.flatnonzero(lines.comment).tolist():
-            keep[lines.starts[n] : lines.ends[n]] = False
-        kept = data[keep]
-    if not lines.is_row.all():  # runs of rows, of which there are few, are copied as they are
-        first = np.concatenate([[0], np.cumsum(lines.n_marks + 1)])
-        runs = first[np.flatnonzero(np.diff(lines.is_row, prepend=False, append=False))]
-        pairs = zip(runs[::2].tolist(), runs[1::2].tolist(), strict=True)
-        cell_ends = np.concatenate([cell_ends[a:b] for a, b in pairs])
-    return cell_ends, kept
+def _blocks_of(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
+    """Yield blocks of whole lines, and their bytes."""
+    first = 0
+    while first < len(ends):
+        stop = max(first + 1, int(np.searchsorted(ends, starts[first] + _BLOCK)))
+        yield slice(first, stop), data[starts[first] : ends[stop - 1] + 1]
+        first = stop
 
 
 def csv_rows(
@@ -256,9 +285,8 @@ def csv_rows(
 ) -> Iterator[tuple[int, int, list[str]]]:
     """Yield the rows of a table whose cells may be quoted, with their first and last lines."""
     # `before` lines of the file stand before the table
-    reader = csv.reader(
-        io.StringIO(value, newline=""), delimiter=mark, strict=True, quoting=quoting
-    )
+    lines = (found[0] for found in _LINE.finditer(value))
+    reader = csv.reader(lines, delimiter=mark, strict=True, quoting=quoting)
     limit = csv.field_size_limit(2**31 - 1)  # texts are long
     last = before
     try:
@@ -308,15 +336,12 @@ def exact_rows(
     return mark, names, rows[1:]
 
 
-def _read_quoted(
-    source: Source, mark: str
-) -> tuple[tuple[str, ...], list[list[str]], NDArray[np.int64], NDArray[np.int64]]:
+def _read_quoted(source: Source, mark: str) -> Grid:
     # In a quoted cell, such as a text, line ends stay what they are.
     whole = source.exact_text.value
     is_guarded = mark == "," and is_marked(whole)
-    rows: list[list[str]] = []
-    lines: list[int] = []
-    blocks: list[int] = []
+    cells, rows = _Cells(len(source.data)), list[list[str]]()
+    lines, widths, blocks = array("q"), array("q"), array("q")
     block, was_blank = 0, False
     for _, line, row in csv_rows(whole, source.name, mark):
         if not any(row):
@@ -328,14 +353,19 @@ def _read_quoted(
         was_blank = False
         rows.append([unguard(cell) for cell in row] if is_guarded else row)
         lines.append(line)
+        widths.append(len(row))
         blocks.append(block)
-    if not rows:
+        if len(rows) * len(row) >= _BLOCK >> 4:
+            cells.add_rows(rows)
+            rows.clear()
+    cells.add_rows(rows)
+    if not lines:
         message = "the file holds no row: is the path right?"
         raise FormatError([Fault(message, file=source.name, kind="empty")])
-    widths = np.array([len(row) for row in rows])
-    _check_widths(source.name, np.array(lines), widths, len(rows[0]))
-    header = _names(tuple(rows[0]), source.name)
-    return header, rows[1:], np.array(lines[1:], np.int64), np.array(blocks[1:], np.int64)
+    _check_widths(source.name, np.array(lines), np.array(widths), widths[0])
+    header, found = cells.taken(widths[0])
+    places = np.array([lines, blocks], np.int64)[:, 1:]
+    return Grid(source.name, _names(header, source.name), found, places[0], places[1])
 
 
 def _names(header: tuple[str, ...], file: str) -> tuple[str, ...]:
@@ -372,7 +402,7 @@ def _check(grid: Grid) -> None:
     if not grid.n_rows:
         message = "there is a header but no row below it"
         raise FormatError([Fault(message, file=grid.name, line=1, kind="empty")])
-    if grid.cell_lengths.max() <= MAX_CELL:
+    if grid.longest <= MAX_CELL:
         return
     words = [name.lower() != TEXT for name in grid.header]
     long = np.flatnonzero((grid.cell_lengths[:, words] > MAX_CELL).any(axis=1))

@@ -138,7 +138,9 @@ class Source:
     @cached_property
     def exact_text(self) -> Text:
         """The bytes as text whose line ends are as they are in the file; raises as `text`."""
-        _ = self.text
+        text = self.text
+        if b"\r" not in self.data:
+            return text
         return decode(self.data, self.name, self.text_encoding, keep_line_ends=True)
 
     @property

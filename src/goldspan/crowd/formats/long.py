@@ -481,9 +481,11 @@ def read_wide(grid: Grid, options: ReadOptions, notes: tuple[str, ...]) -> Crowd
     workers = options.workers or [name for name in header if name not in named.values()]
     check_workers(workers, header, grid.name)
     places = np.array([header.index(name) for name in workers])
-    filled = grid.filled("?")[:, places]
-    filled[~filled.any(axis=1), 0] = True  # an item that nobody labelled stays an item
-    row, column = np.nonzero(filled)
+    row, column = grid.filled("?", places)
+    bare = np.setdiff1d(np.arange(grid.n_rows), row)  # an item that nobody labelled stays an item
+    row, column = np.append(row, bare), np.append(column, np.zeros_like(bare))
+    order = np.lexsort((column, row))
+    row, column = row[order], column[order]
     item = grid.column(named["item"]) if "item" in named else _numbers(grid.n_rows)
     cells = {
         "item": item.take(pa.array(row)),

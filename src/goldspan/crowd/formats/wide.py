@@ -269,7 +269,7 @@ def _read(grid: Grid, options: ReadOptions, notes_before: tuple[str, ...]) -> Cr
 
 
 def _check_tokens(grid: Grid, token: int) -> None:
-    empty = np.flatnonzero(grid.cell_lengths[:, token] == 0)
+    empty = np.flatnonzero(grid.lengths(token) == 0)
     if len(empty):
         message = "the token is empty: remove the row, or write the token"
         faults = [
@@ -330,10 +330,7 @@ def _labels(
     """Find all label cells that are not `?` or empty."""
     gold = -1 if columns.gold is None else columns.gold
     wanted = np.array([gold, *columns.workers], np.int64)
-    used = wanted[wanted >= 0]
-    present, are_beside = grid.filled("?"), len(used) > 0 and bool((np.diff(used) == 1).all())
-    present = present[:, used[0] : used[-1] + 1] if are_beside else present[:, used]
-    rows, place = np.divmod(np.flatnonzero(present), len(used))
+    rows, place = grid.filled("?", wanted[wanted >= 0])
     if columns.gold is None:
         place += 1
     cells = grid.at(rows, wanted[place]).dictionary_encode()
