@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import tracemalloc
 
 import pyarrow as pa
 import pytest
@@ -278,3 +279,20 @@ def test_the_crowd_of_paper_000_comes_back_to_the_byte(data):
     with written(goldspan.read_crowd(path), "wide", "crowd.tsv") as (copy, lost):
         assert lost == []
         assert copy.read_bytes() == gzip.decompress(path.read_bytes()).rstrip(b"\n") + b"\n"
+
+
+@pytest.mark.parametrize("mark", ["\t", ","])
+def test_a_table_of_many_columns_takes_few_times_its_size(mark):
+    names, blank = mark.join(f"w{n}" for n in range(400)), mark.join(["?"] * 399)
+    token = '"t"' if mark == "," else "t"
+    rows = "".join(f"{token}{mark}B-X{mark}{blank}\n" for _ in range(5_000))
+    data = f"token{mark}{names}\n{rows}".encode()
+    goldspan.read_crowd(TABLE.encode(), format="wide")  # what is imported counts elsewhere
+    tracemalloc.start()
+    try:
+        crowd = goldspan.read_crowd(data, format="wide")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert crowd.answers_of("1")["w0"] == ["B-X"] * 5_000
+    assert peak < 7 * len(data)

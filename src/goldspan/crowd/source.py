@@ -143,6 +143,11 @@ class Source:
             return text
         return decode(self.data, self.name, self.text_encoding, keep_line_ends=True)
 
+    def release_text(self) -> None:
+        """Free the decoded text, of which a reader needs no more: it is decoded again if asked."""
+        for name in ("text", "exact_text"):
+            vars(self).pop(name, None)
+
     @property
     def utf8(self) -> bytes:
         """The text in UTF-8, which may be the very bytes; raises as `text`."""

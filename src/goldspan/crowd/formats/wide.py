@@ -197,6 +197,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     is_table = source.table is not None
     grid, options = (_grid_of(source), options) if is_table else named_grid(source, options)
     notes = () if is_table else source.text.notes
+    source.release_text()
     has_tokens = "token" in options.columns or {*TOKEN} & {name.lower() for name in grid.header}
     if not has_tokens and (options.workers or "item" in options.columns):
         return read_wide(grid, options, notes)
