@@ -492,7 +492,8 @@ def _numbered(columns: Sequence[Column]) -> list[Column]:
 def reject_lists(table: Table, file: str, named: Mapping[str, str]) -> None:
     """Reject a table whose cells are written lists, such as of tokens with tags or of spans."""
     for one in table.columns:
-        lists = [value for value in one.values if _LIST.fullmatch(value)]
+        cells = (cell for cell in dict.fromkeys(one.cells) if cell in one.values)
+        lists = [cell for cell in cells if _LIST.fullmatch(cell)]
         may_choose = one.is_called(_LABELS - {"labels"}) or one.name in named.values()
         if lists and len(lists) == len(one.values) and not may_choose:
             message = (
