@@ -77,6 +77,6 @@ def test_what_is_no_pair_and_no_span_is_refused_with_its_place():
     with pytest.raises(FormatError, match=r"line 2.*expected a list of a text and its labels"):
         read_crowd(lines_of(PAIRS[0], ["x", "y"]))
     with pytest.raises(FormatError, match=r"line 2.*outside the text"):
-        read_crowd(lines_of(PAIRS[0], ["x", {"entities": [[0, 9, "P"]]}]))
+        read_crowd(lines_of(PAIRS[0], ["x", {"entities": [[0, 9, "P"]]}]), strict=True)
     with pytest.raises(FormatError, match="cats must hold a number for every category"):
         read_crowd(lines_of({"text": "x", "cats": {"P": "yes"}}))
