@@ -18,6 +18,7 @@ from goldspan.campaign.model import (
 )
 from goldspan.campaign.outlook import Evaluating
 from goldspan.campaign.protocols import Labelled
+from goldspan.crowd import CrowdBuilder
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.selection import Pool
 
@@ -92,7 +93,10 @@ def test_parameters_reach_the_model_and_unknown_ones_are_refused():
 @pytest.mark.parametrize("groups", [None, [str(n // 6) for n in range(24)], ["one"] * 24])
 def test_cross_validation_never_learns_from_what_it_labels(groups):
     seen, names = [], [f"d{n}" for n in range(24)]
-    pool = Pool.of_items(names, [["a"]] * 24, groups=groups)
+    builder = CrowdBuilder()
+    for n, name in enumerate(names):
+        builder.add_item(name, ["a"], group=groups and groups[n])
+    pool = Pool.of(builder.build())
 
     class Spy:
         name, model = "spy", None

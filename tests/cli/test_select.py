@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import goldspan
+from goldspan.crowd import CrowdBuilder
 from goldspan.selection import select_items
 from goldspan.tagger import CRF
 
@@ -50,10 +51,11 @@ def test_a_batch_is_written_with_reasons_and_other_fields(run, pool, tmp_path):
     assert rows[0]["year"] == int(rows[0]["item"][1:])
     assert [row["select"]["rank"] for row in rows] == list(range(1, len(rows) + 1))
     assert {row["select"]["rule"] for row in rows} == {"random", "coverage"}
-    library = select_items(goldspan.selection.Pool.of_items(
-        [f"t{n}" for n in range(40)],
-        [f"{WORDS[n % 9]} {WORDS[n % 7]} {WORDS[n % 4]} .".split() for n in range(40)],
-    ), budget="40tokens", random_state=3)  # fmt: skip
+    builder = CrowdBuilder()
+    for n in range(40):
+        words = f"{WORDS[n % 9]} {WORDS[n % 7]} {WORDS[n % 4]} .".split()
+        builder.add_item(f"t{n}", words)
+    library = select_items(builder.build(), budget="40tokens", random_state=3)
     assert [row["item"] for row in rows] == library.item_ids
 
 

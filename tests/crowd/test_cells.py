@@ -18,7 +18,8 @@ from goldspan.crowd import CrowdBuilder, ReadOptions, write_crowd
 from goldspan.crowd.grid import FORMULA, csv_text, guard, is_formula, is_marked, unguard
 from goldspan.crowd.io import read_crowd, to_crowd
 from goldspan.crowd.losses import losses
-from goldspan.selection.reading import read_pool
+from goldspan.selection import Pool
+from goldspan.selection.files import read_pool
 
 ODD = [
     "=1+1", "'=1+1", "''=1+1", "+49 30", "-1", "'-1", "-1.5", "-", "--", "@ann", "'@ann' said",
@@ -65,7 +66,7 @@ def test_a_long_csv_is_guarded_and_read_back_without_a_loss(tmp_path):
     assert back.item_ids.to_pylist() == crowd.item_ids.to_pylist()
     assert back.worker_ids.to_pylist() == ["-ann"]
     assert set(back.tagset.tags) == {"=x", "y"}
-    assert list(read_pool(path, "table", text="text").pool.given) == ODD
+    assert list(Pool.of(read_pool(path, "table", text="text")).given) == ODD
 
 
 @given(st.lists(TEXTS.filter(str.strip), min_size=1, max_size=5))
@@ -111,7 +112,7 @@ def test_line_ends_that_take_quotes_everywhere_are_guarded_too(tmp_path):
     result = goldspan.aggregate(crowd_of(texts, "x"), method="mv-token")
     assert result.write(tmp_path / "gold.csv") == []
     assert is_marked((tmp_path / "gold.csv").read_text(encoding="utf-8"))
-    assert list(read_pool(tmp_path / "gold.csv", "table", text="text").pool.given) == texts
+    assert list(Pool.of(read_pool(tmp_path / "gold.csv", "table", text="text")).given) == texts
 
 
 def test_gold_csv_is_guarded_and_read_as_gold(tmp_path):
@@ -177,5 +178,5 @@ def test_a_campaigns_gold_and_predictions_are_guarded(flag, first, tmp_path, mon
             items = [row[0] for row in csv.reader(file)][1:]
         assert items
         assert all(item.startswith(first) for item in items)
-        pool = read_pool(tmp_path / "out" / name, "table", text="label", id="item").pool
+        pool = Pool.of(read_pool(tmp_path / "out" / name, "table", text="label", id="item"))
         assert all(item.startswith("=d") for item in pool.item_ids.to_pylist())

@@ -19,7 +19,7 @@ from goldspan.archives import FREE, Allowance, parse_size
 from goldspan.cli import main
 from goldspan.crowd.source import open_source
 from goldspan.errors import FormatError, InputError
-from goldspan.selection.reading import read_pool
+from goldspan.selection.files import read_pool
 
 TABLE = b"item,worker,label\n" + b"".join(b"%d,ann,x\n" % n for n in range(2000))
 OPTION = r"limit.*decompress it first \(see max_decompressed\)"

@@ -173,8 +173,9 @@ def test_what_is_not_sure_is_refused_with_commands_that_work():
     assert len(commands) == 2
     for command, labels in zip(commands, ("ab", "cd"), strict=True):
         words = shlex.split(command)
-        columns = dict(word.split("=") for word in words[3::2])
-        crowd = read_crowd(data, format=words[1], columns=columns)
+        assert words[:4] == ["goldspan", "aggregate", "<bytes>", "--format"]
+        columns = dict(word.split("=") for word in words[6::2])
+        crowd = read_crowd(data, format=words[4], columns=columns)
         assert {*crowd.tagset.tags} == {*labels}
 
 

@@ -12,9 +12,12 @@ from scipy.sparse import csr_matrix
 import goldspan
 from goldspan import _arrays
 from goldspan._arrays import keys_of
-from goldspan.errors import InputError
+from goldspan.crowd.formats.texts import Row, of_rows
+from goldspan.crowd.options import ReadOptions
+from goldspan.crowd.source import Source
+from goldspan.errors import Fault, InputError
 from goldspan.selection import Pool, pool
-from goldspan.selection.pool import OnDemand, Places, PoolBuilder
+from goldspan.selection.pool import OnDemand, Places
 from goldspan.tagger import Text
 
 TEXTS = ["Rome is old .", "So is Athens"]
@@ -107,30 +110,24 @@ def test_every_item_is_found_by_its_id_though_hashes_meet(hashed, monkeypatch):
     assert (places.twice(), places["b"], places["a"]) == ("a", 1, 0)
 
 
-def test_items_that_come_one_by_one_make_the_pool_that_they_make_together():
+def test_items_that_come_one_by_one_make_a_pool():
     words = [["Rome", "falls"], ["so"], ["x", "y", "z"]]
     texts, starts = ["Rome falls", "so", "x  y z"], [[0, 5], [0], [0, 3, 5]]
-    documents, facts = ["d1", None, "d1"], [{}, {"url": "u"}, {}]
-    builder = PoolBuilder()
-    for n, name in enumerate("abc"):
-        builder.add(name, words[n], starts[n], texts[n], documents[n], facts[n])
-    one, other = builder.build(), Pool.of_items([*"abc"], words, texts, documents, starts, facts)
-    assert one.item_ids == other.item_ids
-    assert [one.words(n) for n in range(3)] == words
-    assert [list(pool.given) for pool in (one, other)] == [texts, texts]
-    assert one.starts.tolist() == other.starts.tolist() == [0, 5, 0, 0, 3, 5]
-    assert one.documents == other.documents
-    assert one.text.group.tolist() == other.text.group.tolist()
-    assert [dict(fact) for fact in one.attributes] == [dict(fact) for fact in other.attributes]
-    assert len(builder) == 3
+    documents = ["d1", None, "d1"]
+    rows = [
+        Row(name, Fault(""), texts[n], words[n], starts[n], documents[n])
+        for n, name in enumerate("abc")
+    ]
+    crowd = of_rows(Source("x", b"x"), rows, ReadOptions())
+    pool = Pool.of(crowd)
+    assert pool.item_ids.to_pylist() == [*"abc"]
+    assert [pool.words(n) for n in range(3)] == words
+    assert list(pool.given) == texts
+    assert pool.starts.tolist() == [0, 5, 0, 0, 3, 5]
+    assert pool.documents.to_pylist() == documents
+    assert pool.text.group.tolist() == Text.of(words, ["d1", "i1", "d1"]).group.tolist()
     with pytest.raises(InputError, match="item a appears in the pool twice"):
-        twice(PoolBuilder())
-
-
-def twice(builder):
-    for _ in range(2):
-        builder.add("a", ["x"], [0], "x")
-    builder.build()
+        of_rows(Source("x", b"x"), [rows[0], rows[0]], ReadOptions())
 
 
 def test_what_is_made_on_demand_is_a_sequence():

@@ -14,8 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from goldspan.crowd.formats.texts import is_numbered
 from goldspan.errors import FormatError, InputError, UnknownNameError
-from goldspan.selection.reading import read_pool
+from goldspan.selection import Pool
+from goldspan.selection.files import read_pool
 from goldspan.spans import tokenize
 from own_text import own_texts
 
@@ -62,7 +64,7 @@ FILES = {
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_text_is_exactly_what_the_file_holds(name, tmp_path):
-    pool = read_pool(put(tmp_path / name, FILES[name]())).pool
+    pool = Pool.of(read_pool(put(tmp_path / name, FILES[name]())))
     assert list(pool.given) == TEXTS
     for n, text in enumerate(TEXTS):
         starts, words = pool.starts_of(n), pool.words(n)
@@ -74,21 +76,21 @@ def test_a_text_is_exactly_what_the_file_holds(name, tmp_path):
 
 def test_a_line_is_cut_at_line_ends_alone():
     text = "a\u2028b\x0bc\x0cd\x85e"
-    assert list(read_pool(f"{text}\nnext\n".encode(), "text").pool.given) == [text, "next"]
+    assert list(Pool.of(read_pool(f"{text}\nnext\n".encode(), "text")).given) == [text, "next"]
 
 
 def test_a_cell_keeps_its_line_ends_and_its_quotes():
     cells = ["two\r\nlines", "one\nmore", 'said "so"', " blanks ", "007"]
-    pool = read_pool(table(cells), "table").pool
+    pool = Pool.of(read_pool(table(cells), "table"))
     assert list(pool.given) == cells
     assert pool.item_ids.to_pylist() == ["t0", "t1", "t2", "t3", "t4"]
 
 
 def test_quotes_of_a_tsv_are_text_unless_its_writer_quotes():
     plain = b'id\ttext\n1\t"Hello," he said\n2\t"all"\n'
-    assert list(read_pool(plain, "table").pool.given) == ['"Hello," he said', '"all"']
+    assert list(Pool.of(read_pool(plain, "table")).given) == ['"Hello," he said', '"all"']
     quoted = table(['"Hello," he said', "tab\there", '"all"'], delimiter="\t")
-    assert list(read_pool(quoted, "table").pool.given) == [
+    assert list(Pool.of(read_pool(quoted, "table")).given) == [
         '"Hello," he said', "tab\there", '"all"'
     ]  # fmt: skip
 
@@ -97,12 +99,12 @@ def test_ids_of_a_table_stay_as_they_are_and_other_columns_are_attributes():
     read = read_pool(
         b"ID,Sentence,label,doc,page\n007,Rome is old,x,d1,3\n008,It rains,,d1,\n", "table"
     )
-    pool = read.pool
+    pool = Pool.of(read)
     assert pool.item_ids.to_pylist() == ["007", "008"]
     assert pool.documents.to_pylist() == ["d1", "d1"]
     assert pool.attributes == ({"label": "x", "page": "3"}, {})
-    assert read.columns == {"text": "Sentence", "id": "ID", "document": "doc"}
-    assert not read.numbered
+    assert read.import_report.columns == {"text": "Sentence", "item": "ID", "doc": "doc"}
+    assert not is_numbered(read)
 
 
 def test_a_folder_has_an_item_per_file(tmp_path):
@@ -111,10 +113,10 @@ def test_a_folder_has_an_item_per_file(tmp_path):
     put(tmp_path / "empty.txt", "")
     put(tmp_path / "README.md", "x")
     read = read_pool(tmp_path)
-    assert read.pool.item_ids.to_pylist() == read.pool.documents.to_pylist() == ["a", "b"]
-    assert list(read.pool.given) == ["It rains.", "Rome\r\nis old."]
-    assert "README.md" in read.notes[0]
-    assert "1 items are empty" in read.notes[1]
+    assert Pool.of(read).item_ids.to_pylist() == Pool.of(read).documents.to_pylist() == ["a", "b"]
+    assert list(Pool.of(read).given) == ["It rains.", "Rome\r\nis old."]
+    assert "README.md" in read.import_report.notes[0]
+    assert "1 items are empty" in read.import_report.notes[1]
 
 
 def test_parquet_of_tokens_and_of_texts(tmp_path):
@@ -123,19 +125,19 @@ def test_parquet_of_tokens_and_of_texts(tmp_path):
     )
     pq.write_table(tokens, tmp_path / "tokens.parquet")
     read = read_pool(tmp_path / "tokens.parquet")
-    assert read.pool.words(0) == ["EU", "rejects"]
-    assert read.pool.given[0] == "EU rejects"
-    assert any("tokens with a blank between" in note for note in read.notes)
-    assert any("ner_tags" in note for note in read.notes)
+    assert Pool.of(read).words(0) == ["EU", "rejects"]
+    assert Pool.of(read).given[0] == "EU rejects"
+    assert any("tokens with a blank between" in note for note in read.import_report.notes)
+    assert any("ner_tags" in note for note in read.import_report.notes)
     pq.write_table(pa.table({"text": TEXTS, "year": range(60)}), tmp_path / "texts.parquet")
-    pool = read_pool(tmp_path / "texts.parquet").pool
+    pool = Pool.of(read_pool(tmp_path / "texts.parquet"))
     assert list(pool.given) == TEXTS
     assert pool.attributes[3] == {"year": 3}
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_a_dataframe_is_read_as_a_table(make):
-    pool = read_pool(make({"id": [1, 2], "text": TEXTS[:2], "n": [0.5, None]})).pool
+    pool = Pool.of(read_pool(make({"id": [1, 2], "text": TEXTS[:2], "n": [0.5, None]})))
     assert list(pool.given) == TEXTS[:2]
     assert pool.item_ids.to_pylist() == ["1", "2"]
     assert pool.attributes[0] == {"n": 0.5}
@@ -143,12 +145,12 @@ def test_a_dataframe_is_read_as_a_table(make):
 
 def test_tokens_are_those_given_unless_they_are_to_be_cut():
     line = json.dumps({"text": "It's 5km", "tokens": ["It's", "5km"]}).encode()
-    assert read_pool(line, "jsonl").pool.words(0) == ["It's", "5km"]
-    assert read_pool(line, "jsonl", tokens="given").pool.words(0) == ["It's", "5km"]
-    assert read_pool(line, "jsonl", tokens="fine").pool.words(0) == ["It", "'", "s", "5", "km"]
+    assert Pool.of(read_pool(line, "jsonl")).words(0) == ["It's", "5km"]
+    assert Pool.of(read_pool(line, "jsonl", tokens="given")).words(0) == ["It's", "5km"]
+    assert Pool.of(read_pool(line, "jsonl", tokens="fine")).words(0) == ["It", "'", "s", "5", "km"]
     bare = b'{"text": "It\'s 5km"}'
-    assert read_pool(bare, "jsonl", tokens="space").pool.words(0) == ["It's", "5km"]
-    assert read_pool(bare, "jsonl", otherwise="words").pool.words(0) == ["It's", "5km"]
+    assert Pool.of(read_pool(bare, "jsonl", tokens="space")).words(0) == ["It's", "5km"]
+    assert Pool.of(read_pool(bare, "jsonl", otherwise="words")).words(0) == ["It's", "5km"]
     with pytest.raises(FormatError, match="line 1, item 1: there are no tokens"):
         read_pool(bare, "jsonl", tokens="given")
     with pytest.raises(UnknownNameError, match="rule for tokens"):
@@ -159,32 +161,33 @@ def test_a_text_that_does_not_hold_its_tokens_is_refused_with_the_way_out():
     line = json.dumps({"id": "a", "text": '"No"', "tokens": ["``", "No", "''"]}).encode()
     with pytest.raises(FormatError, match=r'item a: the text does not hold .*task.tokens = "fine"'):
         read_pool(line, "jsonl")
-    assert read_pool(line, "jsonl", tokens="fine").pool.words(0) == ['"', "No", '"']
+    assert Pool.of(read_pool(line, "jsonl", tokens="fine")).words(0) == ['"', "No", '"']
     # A tagger of another rule was trained on tokens, and goes on.
-    assert read_pool(line, "jsonl", otherwise="words").pool.given[0] == "`` No ''"
+    assert Pool.of(read_pool(line, "jsonl", otherwise="words")).given[0] == "`` No ''"
 
 
 def test_repeated_tokens_are_found_one_after_the_other():
     line = json.dumps({"text": "a  a b a", "tokens": ["a", "a", "a"], "token_start": [0, 3, 7]})
-    assert read_pool(line.encode(), "jsonl").pool.starts_of(0) == [0, 3, 7]
+    assert Pool.of(read_pool(line.encode(), "jsonl")).starts_of(0) == [0, 3, 7]
     pairs = [{"text": "a", "start": 3}, {"text": "b", "start": 5}]
     line = json.dumps({"text": "a  a b a", "tokens": pairs})
-    assert read_pool(line.encode(), "jsonl").pool.starts_of(0) == [3, 5]
+    assert Pool.of(read_pool(line.encode(), "jsonl")).starts_of(0) == [3, 5]
 
 
 def test_conll_has_its_texts_where_they_are_written_down():
     text = json.dumps("It's  fine")
-    pool = read_pool(f"# id = a\n# text = {text}\nIt's\tO\nfine\tO\n".encode(), "conll").pool
+    pool = Pool.of(read_pool(f"# id = a\n# text = {text}\nIt's\tO\nfine\tO\n".encode(), "conll"))
     assert (pool.given[0], pool.starts_of(0)) == ("It's  fine", [0, 6])
     line = "{}\t{}" + "\t_" * 8
     rows = [line.format("1-2", "im"), line.format(1, "in"), line.format(2, "dem")]
-    assert read_pool("\n".join(rows).encode(), "conll").pool.words(0) == ["in", "dem"]
+    assert Pool.of(read_pool("\n".join(rows).encode(), "conll")).words(0) == ["in", "dem"]
 
 
 def test_empty_items_are_left_out_and_named():
     read = read_pool(b"id,text\na,x\nb,\nc, \xe2\x80\x8b\nd,y\n", "table")
-    assert read.pool.item_ids.to_pylist() == ["a", "d"]
-    assert read.notes == ("2 items are empty, with nothing to label, and left out: b, c",)
+    assert Pool.of(read).item_ids.to_pylist() == ["a", "d"]
+    (note,) = read.import_report.notes
+    assert note == "2 items are empty, with nothing to label, and left out: b, c"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +214,7 @@ def test_a_text_file_that_is_something_else_is_refused(content, words, tmp_path)
 
 def test_lines_that_look_like_a_table_are_lines_if_one_says_so(tmp_path):
     path = put(tmp_path / "pool.txt", "id,text\n1,Rome is old\n")
-    assert list(read_pool(path, "text").pool.given) == ["id,text", "1,Rome is old"]
+    assert list(Pool.of(read_pool(path, "text")).given) == ["id,text", "1,Rome is old"]
 
 
 @pytest.mark.parametrize("inside", ["xl/workbook.xml", "word/document.xml"])
@@ -245,9 +248,9 @@ def test_a_table_that_cannot_be_read_names_the_fault(content, named, words):
 def test_columns_can_be_named():
     content = b"nr,satz,text,akte\na,eins,x,A1\n"
     read = read_pool(content, "table", text="satz", id="nr", document="akte")
-    assert (read.pool.given[0], read.pool.item_ids[0].as_py()) == ("eins", "a")
-    assert read.pool.documents.to_pylist() == ["A1"]
-    assert read.pool.attributes[0] == {"text": "x"}
+    assert (Pool.of(read).given[0], Pool.of(read).item_ids[0].as_py()) == ("eins", "a")
+    assert Pool.of(read).documents.to_pylist() == ["A1"]
+    assert Pool.of(read).attributes[0] == {"text": "x"}
     with pytest.raises(FormatError, match="no columns to name"):
         read_pool(b"Rome\n", "text", text="satz")
 
@@ -259,18 +262,18 @@ def test_half_a_character_is_refused():
 
 def test_answers_are_a_crowd_and_texts_with_labels_are_a_pool(tmp_path):
     crowd = put(tmp_path / "a.csv", "id,text,annotator,label\n1,Rome,ann,x\n1,Rome,bob,y\n")
-    with pytest.raises(InputError, match="no words"):
+    with pytest.raises(InputError, match=r"answers of 2 annotators, not .*`goldspan aggregate"):
         read_pool(crowd)
     pool = put(tmp_path / "b.csv", "id,text,user,label\n1,Rome,ann,x\n2,Kiel,ann,y\n")
-    assert list(read_pool(pool).pool.given) == ["Rome", "Kiel"]
+    assert list(Pool.of(read_pool(pool)).given) == ["Rome", "Kiel"]
 
 
 def test_documents_of_lines_keep_their_names_when_the_file_grows():
     blocks = [f"line {n}\nand more\n" for n in range(12)]
-    short = read_pool("\n".join(blocks[:9]).encode(), "text").pool
-    long = read_pool("\n".join(blocks).encode(), "text").pool
+    short = Pool.of(read_pool("\n".join(blocks[:9]).encode(), "text"))
+    long = Pool.of(read_pool("\n".join(blocks).encode(), "text"))
     assert long.documents.to_pylist()[: short.n_items] == short.documents.to_pylist()
-    assert read_pool(b"one\ntwo\n", "text").pool.documents is None
+    assert Pool.of(read_pool(b"one\ntwo\n", "text")).documents is None
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
@@ -280,14 +283,14 @@ def test_a_column_without_a_name_is_an_attribute(ending, tmp_path):
     path = tmp_path / f"texts.{ending}"
     path.write_text(content[ending], encoding="utf-8")
     read = read_pool(path)
-    assert read.columns == {"text": "text"}
-    assert read.pool.documents is None
-    assert read.pool.words(0) == (["Rome", "is", "old"] if ending == "csv" else ["It"])
+    assert read.import_report.columns == {"text": "text"}
+    assert Pool.of(read).documents is None
+    assert Pool.of(read).words(0) == (["Rome", "is", "old"] if ending == "csv" else ["It"])
 
 
 def test_columns_at_the_end_without_name_and_cells_are_left_out(tmp_path):
     path = put(tmp_path / "excel.csv", "id,text,,\na,Rome,,\nb,It rains,,\n")
-    assert list(read_pool(path).pool.given) == ["Rome", "It rains"]
+    assert list(Pool.of(read_pool(path)).given) == ["Rome", "It rains"]
     put(path, "id,text,,\na,Rome,,\nb,It rains,,more\n")
     with pytest.raises(FormatError, match="appear twice"):
         read_pool(path)

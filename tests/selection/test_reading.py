@@ -11,12 +11,12 @@ import pytest
 
 import goldspan
 from goldspan.errors import FormatError, InputError, UnknownNameError
-from goldspan.selection import select_items
-from goldspan.selection.reading import read_errors, read_pool, selection_lines
+from goldspan.selection import Pool, select_items
+from goldspan.selection.files import read_errors, read_pool, selection_lines
 
 
 def test_plain_text_has_an_item_per_line():
-    pool = read_pool(b"Rome is old.\n\nIt rains.\n", "text").pool
+    pool = Pool.of(read_pool(b"Rome is old.\n\nIt rains.\n", "text"))
     assert pool.item_ids.to_pylist() == ["1", "3"]
     assert pool.words(1) == ["It", "rains", "."]
 
@@ -26,35 +26,35 @@ def test_the_ending_says_how_a_file_is_read(tmp_path):
     path = tmp_path / "pool.jsonl.gz"
     path.write_bytes(gzip.compress(line.encode()))
     read = read_pool(path)
-    assert read.pool.item_ids.to_pylist() == ["a"]
-    assert read.fields[0]["year"] == 7
+    assert Pool.of(read).item_ids.to_pylist() == ["a"]
+    assert read.attributes["year"].to_pylist() == [7]
     conll = tmp_path / "pool.conll"
     conll.write_text("# id = D1\nRome\tB-LOC\nis\tO\n\n", encoding="utf-8")
-    assert read_pool(conll).pool.words(0) == ["Rome", "is"]
+    assert Pool.of(read_pool(conll)).words(0) == ["Rome", "is"]
 
 
 def test_any_crowd_is_a_pool(root):
     path = root / "examples" / "crowd.tsv"
-    assert read_pool(path).pool.item_ids.equals(goldspan.read_crowd(path).item_ids)
+    assert Pool.of(read_pool(path)).item_ids.equals(goldspan.read_crowd(path).item_ids)
 
 
 @pytest.mark.parametrize("mark", [",", "\t", ";"])
 def test_a_table_has_a_row_per_item(mark):
     text = mark.join(["item", "n", "s"]) + "\n" + mark.join(["a", "1.5", ""]) + "\n"
-    pool = read_pool(text.encode(), "attributes").pool
+    pool = Pool.of(read_pool(text.encode(), "attributes"))
     assert pool.columns["n"].tolist() == [1.5]
     assert pool.columns["s"].null_count == 1
 
 
 def test_a_column_of_whole_numbers_may_end_with_another():
     text = "item,n\n" + "".join(f"{n},1\n" for n in range(200_000)) + "last,0.5\n"
-    pool = read_pool(text.encode(), "attributes").pool
+    pool = Pool.of(read_pool(text.encode(), "attributes"))
     assert pool.columns["n"][-1] == 0.5
 
 
 def test_a_table_may_be_parquet(tmp_path):
     pq.write_table(pl.DataFrame({"item": ["a"], "n": [2]}).to_arrow(), tmp_path / "t.parquet")
-    assert read_pool(tmp_path / "t.parquet", "attributes").pool.columns["n"].tolist() == [2.0]
+    assert Pool.of(read_pool(tmp_path / "t.parquet", "attributes")).columns["n"].tolist() == [2.0]
 
 
 def test_what_is_no_table_is_refused():
@@ -87,9 +87,9 @@ def test_faulty_errors_name_the_line(text, words):
 
 def test_lines_of_a_batch_can_be_read_as_a_pool_again():
     read = read_pool(b'{"item": "a", "text": "Rome is old.", "k": [1]}\n', "jsonl")
-    found = select_items(read.pool, "random")
-    (line,) = selection_lines(found, read.fields)
+    found = select_items(Pool.of(read), "random")
+    (line,) = selection_lines(found, read)
     again = read_pool(line.encode(), "jsonl")
-    assert again.pool.words(0) == read.pool.words(0)
-    assert again.fields[0]["k"] == [1]
+    assert Pool.of(again).words(0) == Pool.of(read).words(0)
+    assert again.attributes["k"].to_pylist() == [[1]]
     assert json.loads(line)["select"]["is_control"] is True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import goldspan
 from goldspan.errors import InputError
-from goldspan.selection import Pool, select_items
+from goldspan.selection import select_items
 from goldspan.selection.greedy import Spending
 from goldspan.selection.schedule import get_selector
 from goldspan.selection.uncertainty import fill
@@ -116,7 +117,7 @@ def test_a_tagger_that_never_saw_documents_sees_none(crowd):
     model = CRF(templates=["lower", "doc_lower|kind"], max_iter=5)
     model.fit(some.tokens_list, crowd.tagset.decode(some.gold_tagged))
     assert crowd.groups is not None
-    alone = Pool.of_items(crowd.item_ids.to_pylist(), crowd.tokens_list)
+    alone = replace(crowd, groups=None)
     grouped, single = (select_items(pool, "mnlp", model=model) for pool in (crowd, alone))
     assert grouped.gain == pytest.approx(single.gain, rel=1e-12)
 
@@ -127,7 +128,7 @@ def test_a_tagger_of_documents_sees_them_whole(crowd):
     model = CRF(templates=["lower", "doc_lower|kind"], max_iter=5)
     model.fit(text, crowd.tagset.decode(crowd.gold_tagged))
     whole = select_items(crowd, "mnlp", model=model)
-    alone = Pool.of_items(crowd.item_ids.to_pylist(), crowd.tokens_list)
+    alone = replace(crowd, groups=None)
     assert select_items(alone, "mnlp", model=model).gain.tolist() != whole.gain.tolist()
     part = select_items(crowd, "mnlp", model=model, labelled=np.arange(100))
     scores = dict(zip(whole.item.tolist(), whole.gain.tolist(), strict=True))

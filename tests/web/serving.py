@@ -74,10 +74,14 @@ def key() -> str:
 
 def truth_of(service: Service) -> dict[str, list[str]]:
     """Return the labels that the files know."""
-    from goldspan.campaign.inputs import _gold, _items
+    from goldspan.campaign.inputs import _gold, _pool
 
-    file = "gold.conll" if not service.inputs.plan.is_single else "truth.csv"
-    return _gold(service.inputs, _items(service.inputs), file).tagged_by_id()
+    plan = service.inputs.plan
+    _, items = _pool(plan, service.inputs.folder)
+    items = items.unanswered(plan.codec, items.item_ids if plan.is_single else None)
+    return _gold(
+        service.inputs, items, "truth.csv" if plan.is_single else "gold.conll"
+    ).tagged_by_id()
 
 
 def right_answer(service: Service, item: str):

@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 from goldspan._arrays import count_in_rows, hash64
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Labels
-from goldspan.crowd import Answers, Crowd, CrowdBuilder, ReadOptions, read_crowd
+from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd
+from goldspan.crowd.formats.texts import is_numbered
 from goldspan.crowd.gold import attach_gold
-from goldspan.crowd.model import list_array
 from goldspan.errors import Fault, FaultsError, FormatError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import PoolItem
 from goldspan.selection import Pool
 from goldspan.selection.base import order_of
+from goldspan.selection.files import read_pool
 from goldspan.selection.pool import OnDemand
-from goldspan.selection.reading import PoolFile, read_pool
 from goldspan.spans import (
     Codec,
     parse,
@@ -151,10 +151,17 @@ def read_inputs(
     read = _attempt("pool.file", faults, lambda: _pool(plan, base))
     if read is None:
         raise FaultsError(faults, "the plan's files are refused")
-    facts = {"notes": read.notes, "numbered": read.numbered, "allow_code": tuple(allow_code)}
-    bare = CampaignInputs(plan, base, read.pool, plan.codec, {}, **facts)
-    has_known = not (plan.crowd.truth is None and (plan.control is None or not plan.control.gold))
-    items = _items(bare) if has_known else None
+    pool, items = read
+    facts = {
+        "notes": items.import_report.notes,
+        "numbered": is_numbered(items),
+        "allow_code": tuple(allow_code),
+    }
+    bare = CampaignInputs(plan, base, pool, plan.codec, {}, **facts)
+    items = items.unanswered(plan.codec, items.item_ids if plan.is_single else None)
+    if items.texts is None and pool.text is not None:
+        texts = pa.array(pool.given, pa.string())
+        items = replace(items, texts=texts, token_start=None if plan.is_single else pool.starts)
     control = _attempt("control.gold", faults, lambda: _control(bare, items)) or {}
     truth = _attempt("crowd.truth", faults, lambda: _truth(bare, items))
     test = _attempt("evaluate.file", faults, lambda: _test(bare))
@@ -174,13 +181,13 @@ def _attempt(key: str, faults: list[Fault], read: Callable[[], Any]) -> Any:
         faults.append(Fault(f"{key}: {error.message}"))
 
 
-def _pool(plan: Plan, folder: Path) -> PoolFile:
+def _pool(plan: Plan, folder: Path) -> tuple[Pool, Crowd]:
     asked = plan.pool
     read = read_pool(
         str(folder / asked.file), asked.format, text=asked.text, id=asked.id,
         document=asked.document, tokens=plan.task.tokens,
     )  # fmt: skip
-    pool = read.pool
+    pool = Pool.of(read)
     if pool.text is None and not plan.is_single:
         raise InputError("spans are found in texts, and this is a table of attributes")
     empty = [] if pool.text is None else np.flatnonzero(pool.n_tokens == 0).tolist()
@@ -189,7 +196,7 @@ def _pool(plan: Plan, folder: Path) -> PoolFile:
     dots = pc.is_in(pool.item_ids, value_set=pa.array([".", ".."], pa.string()))
     if plan.crowd.is_served and pc.any(dots).as_py():
         raise InputError('an item that is called "." or ".." has no address: give it another id')
-    return read
+    return pool, read
 
 
 def _guideline(plan: Plan, folder: Path) -> str:
@@ -201,24 +208,6 @@ def _guideline(plan: Plan, folder: Path) -> str:
         return (folder / given).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {given}: {error}") from None
-
-
-def _items(inputs: CampaignInputs) -> Crowd:
-    """Return the pool as a crowd that nobody has answered."""
-    none, codes = np.zeros(0, np.int32), np.zeros(0, np.int16)
-    text = None if inputs.plan.is_single else inputs.pool.text
-    flat = inputs.pool.item_ids if text is None else text.words.cast(pa.string())
-    bounds = np.arange(inputs.pool.n_items + 1) if text is None else text.offsets
-    has_texts = text is not None
-    return Crowd(
-        item_ids=inputs.pool.item_ids,
-        tokens=list_array(flat, bounds),
-        texts=pa.array(inputs.pool.given, pa.string()) if has_texts else None,
-        token_start=inputs.pool.starts if has_texts else None,
-        worker_ids=pa.array([], pa.string()),
-        tagset=inputs.codec,
-        answers=Answers(none, none, np.zeros(1, np.int64), codes, codes),
-    )
 
 
 def _gold(inputs: CampaignInputs, items: Crowd, file: str) -> Crowd:
@@ -320,10 +309,13 @@ def _test(inputs: CampaignInputs) -> tuple[Pool, Labels] | None:
         crowd = read_crowd(path, encoding=inputs.codec.encoding)
         return Pool.of(crowd), crowd.tagset.decode_complete(crowd.gold_tagged)
     read = read_pool(path)
-    labels = [str(one.get("label", "")) for one in read.fields]
-    if not labels or not set(labels) <= set(inputs.codec.tags):
+    given = read.attributes
+    labels = (
+        [] if given is None or "label" not in given.column_names else given["label"].to_pylist()
+    )
+    if not labels or not {*map(str, labels)} <= set(inputs.codec.tags):
         raise InputError('a test of single labels is a .jsonl file with "text" and "label"')
-    return read.pool, [[label] for label in labels]
+    return Pool.of(read), [[str(label)] for label in labels]
 
 
 def _untrained(inputs: CampaignInputs) -> Iterator[str]:

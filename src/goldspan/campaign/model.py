@@ -158,7 +158,7 @@ def _cells(rows: Any) -> list[dict[str, Any]]:
     """Return the rows of a table as dictionaries without missing cells and ids."""
     import narwhals as nw
 
-    from goldspan.selection.pool import IDS
+    from goldspan.crowd.formats.texts import IDS
 
     table = nw.from_native(rows, eager_only=True).rows(named=True)
     return [{k: v for k, v in row.items() if v is not None and k not in IDS} for row in table]

@@ -32,18 +32,17 @@ from goldspan.cli.output import (
     warn,
     write_crowd_to,
 )
-from goldspan.crowd.registry import FORMATS, get_format
+from goldspan.crowd.registry import FORMATS
 from goldspan.errors import FaultsError, FormatError, UnknownNameError
 from goldspan.spans.encoding import ENCODINGS, get_encoding
 from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from goldspan.crowd import Crowd
     from goldspan.crowd.formats.span_exports import SoftLabels
     from goldspan.crowd.source import Source
-    from goldspan.selection.reading import PoolFile
 
 # --------------------------------------------------------------------------------------------------
 # goldspan inspect
@@ -85,7 +84,8 @@ def inspect(
         head = [str(report)]
     else:
         found, command = _facts_of_pool(texts, pool), _init_command(source, pool)
-        notes, said, head = texts.notes, {"notes": list(texts.notes)[:show]}, []
+        notes, head = texts.import_report.notes, []
+        said = {"notes": list(notes)[:show]}
     lines = [*head, *(f"  {name.replace('_', ' ')}: {_listed(v)}" for name, v in found.items())]
     lines += [f"  {note}" for note in notes[:show]]
     if len(notes) > show:
@@ -98,66 +98,63 @@ def _listed(value: object) -> object:
     return ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[PoolFile | None, Any]:
-    """Read a file as a pool if it is one, and else open it, once, to be read as a crowd."""
+def _as_pool(source: str, reading: Reading, named: dict[str, Any]) -> tuple[Crowd | None, Any]:
+    """Read a file as texts if it holds them, and else open it, once, to be read as answers."""
     from goldspan.crowd.formats.parquet import is_partitioned
+    from goldspan.crowd.formats.texts import KINDS
     from goldspan.crowd.source import open_source
-    from goldspan.selection.reading import (
-        ATTRIBUTES,
-        CONLL,
-        CROWD,
-        FORMATS,
-        pool_format,
-        read_pool,
-    )
+    from goldspan.selection.files import read_pool
 
     given = reading.given
     opened = open_source(source, given["text_encoding"], given["max_decompressed"])
-    own = [one for one in FORMATS if one not in {CROWD, CONLL, ATTRIBUTES}]
-    is_about_crowds = any(given[name] for name in ("gold", "columns", "workers", "labels"))
     kind = given["format"]
-    if kind is None and not is_about_crowds and not is_partitioned(source):
-        kind = _guess(lambda: pool_format(opened, named["text"]), opened)
-    return read_pool(opened, kind, **named) if kind in own else None, opened
+    if kind is None:
+        is_about_crowds = any(given[name] for name in ("gold", "columns", "workers", "labels"))
+        if is_about_crowds or is_partitioned(source) or not _are_texts(opened, named["text"]):
+            return None, opened
+    elif kind == "folder" or kind not in {*KINDS, "texts"}:
+        return None, opened
+    return read_pool(opened, kind, **named), opened
 
 
-def _guess(pool_format: Callable[[], str], opened: Source) -> str | None:
-    """Return what a file is as a pool; None for a crowd."""
-    from goldspan.crowd.detection import guess_format
+def _are_texts(opened: Source, text: str | None) -> bool:
+    """Tell texts from answers and gold; of what is neither raise what is wrong with the texts."""
+    from goldspan.crowd.detection import is_annotated, recognise
+    from goldspan.crowd.options import ReadOptions
 
+    options, answers = ReadOptions(columns={"text": text} if text else {}), ""
     try:
-        name = guess_format(opened)
-        is_crowd = name != "conll" and get_format(name).sniff(opened)
+        answers = recognise(opened, options)[0]
     except FormatError as error:
-        if error.faults[0].kind == "lists":
+        if error.faults[0].kind == "lists" and text is None:
             raise
-        is_crowd = False
     try:
-        found = pool_format()
+        wanted = text is not None or not is_annotated(opened)
+        return recognise(opened, options, texts=wanted)[0] == "texts"
     except FormatError:
-        if is_crowd:
-            return None
+        if answers:
+            return answers == "texts"
         raise
-    # A table with labels but without annotators is a pool, whatever reads it as a crowd.
-    return None if is_crowd and found in {"jsonl", "json", "text"} else found
 
 
-def _facts_of_pool(read: PoolFile, named: dict[str, Any]) -> dict[str, object]:
-    tokens, pool = named["tokens"], read.pool
-    facts: dict[str, object] = {"format": f"pool ({read.format})"}
-    facts |= {f"{role}_column": name for role, name in read.columns.items()}
-    if "id" not in read.columns and read.numbered:
+def _facts_of_pool(crowd: Crowd, named: dict[str, Any]) -> dict[str, object]:
+    from goldspan.crowd.formats.texts import is_numbered
+
+    columns = crowd.import_report.columns
+    facts: dict[str, object] = {"format": "texts"}
+    roles = {"text": "text", "token": "tokens", "item": "id", "doc": "document"}
+    facts |= {f"{role}_column": columns[one] for one, role in roles.items() if one in columns}
+    if is_numbered(crowd):
         facts["ids"] = "the number of the line or row: add new items at the end only"
-    facts |= {"items": pool.n_items, "tokens": int(pool.n_tokens.sum())}
-    has_tokens = read.format == "conll" or "tokens" in read.columns
-    facts["cut"] = tokens or ("given" if has_tokens else "fine")
-    if pool.documents is not None:
-        facts["documents"] = len(pool.documents.unique())
-    names = list(dict.fromkeys(name for one in pool.attributes for name in one))
+    facts |= {"items": crowd.n_items, "tokens": crowd.n_tokens}
+    facts["cut"] = named["tokens"] or ("given" if "token" in columns else "fine")
+    if crowd.groups is not None:
+        facts["documents"] = len(crowd.groups.unique())
+    names = [] if crowd.attributes is None else crowd.attributes.column_names
     if names:
         facts["attributes"] = names
-    if pool.n_items:
-        facts["first_item"] = f"{pool.item_ids[0].as_py()}: {str(pool.given[0])[:100]}"
+    if crowd.texts is not None:
+        facts["first_item"] = f"{crowd.item_ids[0].as_py()}: {crowd.texts[0].as_py()[:100]}"
     return facts
 
 

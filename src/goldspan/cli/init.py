@@ -27,7 +27,7 @@ from goldspan.crowd.atomic import NewPlaces, write_text
 from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
-    from goldspan.selection.reading import PoolFile
+    from goldspan.crowd import Crowd
 
 EXAMPLE = (
     "README.md", "campaign.toml", "crowd.tsv", "instructions.md", "newsroom.txt", "reviews.csv",
@@ -124,14 +124,17 @@ def init(
     check_outputs(out, inputs=[source], overwrite=overwrite)
     check_part("plan")
     from goldspan.campaign import read_inputs, read_plan
-    from goldspan.selection.reading import read_pool
+    from goldspan.selection.files import read_pool
 
     read = read_pool(source, text=text_column, id=id_column)
-    found = {role: name for role, name in read.columns.items() if role in {"text", "id"}}
-    named = {"text": text_column, "id": id_column}
-    columns = found | {role: name for role, name in named.items() if name is not None}
+    found = read.import_report.columns
+    columns = {
+        role: name
+        for role, name in (("text", found.get("text")), ("id", found.get("item")))
+        if name
+    }
     file = Path(os.path.relpath(source, path.parent)).as_posix()
-    campaign = Campaign(file, names, kind, columns, read.pool.n_items, people, each)
+    campaign = Campaign(file, names, kind, columns, read.n_items, people, each)
     text = plan_text(campaign, path)
     # What `goldspan serve` would reject is rejected before anything is written.
     read_inputs(read_plan(tomllib.loads(text)), path.parent)
@@ -139,7 +142,7 @@ def init(
     serve = shlex.join(["goldspan", "serve", out])
     links = shlex.join(["goldspan", "invite", out, "--workers", "dora"])
     facts = {
-        "plan": out, "source": source, "items": read.pool.n_items, "first": _first(read),
+        "plan": out, "source": source, "items": read.n_items, "first": _first(read),
         "columns": _every_column(read), "text": columns.get("text"), "id": columns.get("id"),
         "kind": kind, "labels": names, "annotators": people, "overlap": each,
         "next": [serve, links],
@@ -248,27 +251,27 @@ def _people(annotators: str | None, overlap: int | None) -> tuple[list[str], int
     return names, each
 
 
-def _every_column(read: PoolFile) -> list[str]:
-    other = list(read.fields[0]) if read.fields else []
-    return list(dict.fromkeys([*read.columns.values(), *other]))
+def _every_column(read: Crowd) -> list[str]:
+    other = [] if read.attributes is None else read.attributes.column_names
+    return list(dict.fromkeys([*read.import_report.columns.values(), *other]))
 
 
-def _first(read: PoolFile) -> str:
-    pool = read.pool
-    text = pool.given[0] if isinstance(pool.given[0], str) else " ".join(pool.words(0))
+def _first(read: Crowd) -> str:
+    text = None if read.texts is None else read.texts[0].as_py()
+    text = text or " ".join(read.tokens[0].as_py())
     plain = " ".join(text.split())
     return plain if len(plain) <= BRIEF else f"{plain[: BRIEF - 1]}…"
 
 
-def _told(source: str, read: PoolFile, columns: dict[str, str]) -> Iterator[str]:
+def _told(source: str, read: Crowd, columns: dict[str, str]) -> Iterator[str]:
     """Return what was found."""
-    n = read.pool.n_items
+    n = read.n_items
     where = f" in the column {columns['text']!r}" if "text" in columns else ""
     every = _every_column(read)
     others = f" (columns: {', '.join(every)})" if every else ""
     yield f"{source}: {counted(n, 'item')}{where}{others}"
     yield f"first item: {_first(read)}"
-    yield from read.notes
+    yield from read.import_report.notes
 
 
 def _name(file: str) -> str:

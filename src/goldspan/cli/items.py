@@ -144,7 +144,8 @@ def select(
     check_outputs(features, inputs=inputs, overwrite=True)  # it is read where it is there
     check_there(labelled, errors, *(model or []))
     cost = _cost(fixed, per_token, answers)
-    from goldspan.selection.reading import read_errors, read_pool, selection_lines
+    from goldspan.selection import Pool
+    from goldspan.selection.files import read_errors, read_pool, selection_lines
     from goldspan.selection.schedule import read_selector
 
     rule = read_selector(by)
@@ -154,7 +155,8 @@ def select(
     with steps(4, quiet=json) as step:
         step(f"reading {source}")
         read = read_pool(source, kind, max_decompressed=max_decompressed, **pool)
-        for note in read.notes:
+        items = Pool.of(read)
+        for note in read.import_report.notes:
             warn(f"goldspan: {source}: {note}")
         given: dict[str, Any] = {"budget": budget, "n": number, "costs": cost}
         if labelled:
@@ -162,7 +164,7 @@ def select(
             known = read_pool(
                 labelled, other, tokens=pool["tokens"], max_decompressed=max_decompressed
             )
-            given["labelled"] = known.pool
+            given["labelled"] = Pool.of(known)
         if errors:
             given["errors"] = read_errors(errors)
         if model:
@@ -170,14 +172,12 @@ def select(
         step("finding attribute values")
         rules = key_values(column, "NAME=RULE")
         options: dict[str, Any] = {"numeric": numeric, "missing": missing, "discretisers": rules}
-        values = _features(read.pool, features, templates, options)
+        values = _features(items, features, templates, options)
         step("choosing")
-        found = rule.select(
-            read.pool, features=values, runner=Threads(), random_state=seed, **given
-        )
+        found = rule.select(items, features=values, runner=Threads(), random_state=seed, **given)
         step("writing")
         if output:
-            _write_select(found, output, selection_lines(found, read.fields), raw_csv=raw_csv)
+            _write_select(found, output, selection_lines(found, read), raw_csv=raw_csv)
     facts = {
         "by": by, "items": len(found), "tokens": found.n_tokens, "cost": found.total_cost,
         "unit": found.unit, "rules": found.counts(), "stopped": found.stopped,

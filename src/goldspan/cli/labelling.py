@@ -39,7 +39,6 @@ from goldspan.cli.output import (
     write_crowd_to,
 )
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.registry import get_format
 from goldspan.errors import InputError
 from goldspan.money import from_micro, to_micro
 from goldspan.spans.notebook import counted
@@ -285,52 +284,25 @@ def _value(text: str) -> Any:
 
 
 def _items(source: str, given: dict[str, Any], *, single: bool) -> Crowd:
-    """Read the items: a crowd with its answers, or a pool."""
+    """Read the items: a crowd with its answers, or texts, each of them one token if `single`."""
     from goldspan.crowd import read_crowd
+    from goldspan.crowd.detection import is_annotated
     from goldspan.crowd.source import open_source
-    from goldspan.selection.reading import CROWD, JSON, JSONL, pool_format, read_pool
+    from goldspan.selection.files import ATTRIBUTES, CROWD, read_pool
+    from goldspan.spans import Codec
 
     file = open_source(source, max_decompressed=given["max_decompressed"])
-    chosen = given["format"] or pool_format(file, given["text"])
-    records = ("spans", "label-studio", "prodigy")  # which could be pools by their endings
-    if given["format"] is None and chosen in {JSON, JSONL}:
-        chosen = CROWD if any(get_format(name).sniff(file) for name in records) else chosen
-    if chosen == CROWD:
+    if given["format"] == CROWD or (given["format"] is None and is_annotated(file)):
         return read_crowd(file, unlabelled="keep")
-    read = read_pool(file, **given)
-    for note in read.notes:
+    crowd = read_pool(file, **given)
+    if crowd.import_report.format not in {"texts", ATTRIBUTES}:
+        return read_crowd(file, unlabelled="keep", format=given["format"])
+    for note in crowd.import_report.notes:
         warn(f"goldspan: {source}: {note}")
-    return _crowd_of(read, single=single)
-
-
-def _crowd_of(read: Any, *, single: bool) -> Crowd:
-    """Return the items of a pool as a crowd without answers."""
-    from goldspan.crowd.builder import CrowdBuilder
-
-    pool, builder = read.pool, CrowdBuilder()
-    groups = [None] * pool.n_items if pool.documents is None else pool.documents.to_pylist()
-    for n, name in enumerate(pool.item_ids.to_pylist()):
-        facts = dict(read.fields[n]) if read.fields else {}
-        text = None if pool.text is None else str(pool.given[n])
-        if single:
-            words, starts = [name if text is None else text], None
-            facts |= _cells(pool, n)
-        else:
-            words, starts = pool.words(n), pool.starts_of(n)
-        builder.add_item(
-            name, words, group=groups[n], text=text, token_start=starts, attributes=facts
-        )
-    return builder.build(single=single)
-
-
-def _cells(pool: Any, item: int) -> dict[str, Any]:
-    """Return the cells of a row of a table of attributes."""
-    found = {}
-    for name, cells in (pool.columns or {}).items():
-        value = cells[item].as_py() if hasattr(cells[item], "as_py") else float(cells[item])
-        if value is not None and value == value:  # noqa: PLR0124 - NaN
-            found[name] = value
-    return found
+    if not single:
+        return crowd
+    words = crowd.item_ids if crowd.texts is None else crowd.texts
+    return crowd.unanswered(Codec((), "PLAIN"), words)
 
 
 def _known(path: str) -> Crowd:

@@ -47,7 +47,6 @@ from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
-    from goldspan.selection.reading import PoolFile
     from goldspan.tagger import SoftTags
     from goldspan.tagger.base import FeatureTagger, Tagger
     from goldspan.tagger.features import Text
@@ -578,23 +577,28 @@ def tag(
 
 def _of_pool(source: str, rule: str, max_decompressed: str | None) -> Iterator[Item] | None:
     """Read the texts of a table or of JSON; None if it is something else, to be read by lines."""
+    from goldspan.crowd.detection import recognise
+    from goldspan.crowd.formats import texts
+    from goldspan.crowd.options import ReadOptions
     from goldspan.crowd.source import open_source
-    from goldspan.selection.reading import CROWD, pool_format, read_pool
 
-    file = open_source(source, max_decompressed=max_decompressed)
-    kind = pool_format(file)
-    return None if kind == CROWD else _items(read_pool(file, kind, otherwise=rule))
+    file, options = open_source(source, max_decompressed=max_decompressed), ReadOptions(tokens=rule)
+    if recognise(file, options, texts=True)[0] != "texts":
+        return None
+    return _items(texts.read(file, options))
 
 
-def _items(read: PoolFile) -> Iterator[Item]:
+def _items(crowd: Crowd) -> Iterator[Item]:
+    from goldspan.crowd.formats.span_exports import attribute_rows
+    from goldspan.selection import Pool
     from goldspan.tagger.streams import Item
 
-    pool = read.pool
+    pool, rows = Pool.of(crowd), attribute_rows(crowd)
     for n, name in enumerate(pool.item_ids.to_pylist()):
         words, text = pool.words(n), str(pool.given[n])
-        starts = pool.starts_of(n)
-        bounds = [(a, a + len(w)) for a, w in zip(starts, words, strict=True)]
-        yield Item(words, name, n, text, bounds, dict(read.fields[n]))
+        bounds = [(a, a + len(w)) for a, w in zip(pool.starts_of(n), words, strict=True)]
+        facts = {key: value for key, value in rows[n].items() if value is not None}
+        yield Item(words, name, n, text, bounds, facts)
 
 
 class _NoTable:

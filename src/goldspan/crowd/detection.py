@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import gc
+import io
 import json
 import re
+import shlex
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
-from goldspan.crowd.formats.columns import frame_columns, type_of
+from goldspan.crowd.formats.columns import frame_columns, parquet_table, type_of
 from goldspan.crowd.formats.json_records import JSON_SUFFIXES
-from goldspan.crowd.formats.long import has_roles, is_label_studio, label_studio_error
-from goldspan.crowd.formats.span_table import is_span_table
+from goldspan.crowd.formats.long import ROLES, has_roles, is_label_studio, label_studio_error
+from goldspan.crowd.formats.span_table import has_spans, is_span_table
 from goldspan.crowd.formats.tag_columns import (
     TOKENS,
     find_tokens,
+    has_tags,
     names_of,
     spell_labels,
     with_names,
 )
+from goldspan.crowd.formats.texts import ENDINGS, KINDS, are_wanted, has_texts
 from goldspan.crowd.grid import header_names
-from goldspan.crowd.guessing import guesses, peek, reject_lists, table_of, which_one
+from goldspan.crowd.guessing import TEXTS, Guess, Table, guesses, peek, reject_lists, table_of
 from goldspan.crowd.labels import check_names, with_notes
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -44,6 +50,7 @@ def read_source(source: Any, options: ReadOptions) -> Crowd:
     else:
         opened = open_source(source, options.text_encoding, options.max_decompressed)
         name, options, said = recognise(opened, options)
+        _reject_texts(name, opened.name, options)
         module = get_format(name)
         if not getattr(module, "TAKES_TEXTS", False):
             _check_texts(options, f"of the format {name!r}")
@@ -62,6 +69,22 @@ def _collector_paused() -> Iterator[None]:
     finally:
         if is_on:
             gc.enable()
+
+
+def _reject_texts(name: str, file: str, options: ReadOptions, column: str = "") -> None:
+    """Reject texts that nobody has labelled, where answers are asked for."""
+    if name == "texts" and options.unlabelled == "refuse":
+        words = f"{f'--text-column {shlex.quote(column)} ' if column else ''}--labels LABEL,LABEL"
+        message = (
+            f"these are texts without answers: let people label them "
+            f"(`{_command('init', file, words)}`), or, if some columns are answers, say which "
+            "(--columns item=… --columns worker=… --columns label=…)"
+        )
+        raise FormatError([Fault(message, file=file, kind="no-answers")])
+
+
+def _command(name: str, file: str, options: str) -> str:
+    return f"goldspan {name} {shlex.quote(file)} {options}"
 
 
 def _check_texts(options: ReadOptions, what: str) -> None:
@@ -90,26 +113,30 @@ _TABLES = ("wide", "long")
 Recognised = tuple[str, ReadOptions, tuple[str, ...]]
 
 
-def recognise(source: Source, options: ReadOptions) -> Recognised:
-    """Return the format of a source, the options with the columns that were guessed, and a note."""
+def recognise(source: Source, options: ReadOptions, *, texts: bool = False) -> Recognised:
+    """Return the format of a source, the options with the columns that were guessed, and a note.
+
+    With `texts` its reader wants texts to label: what may be texts or answers is read as texts.
+    """
     found = options.format or _of_plugin(source)
     if found and found not in _TABLES:
         return found, options, ()
     if found is None:
-        sure = (name for name in FORMATS if name not in {*_TABLES, "conll", "mace"})
+        if texts and are_wanted(source, options):
+            return "texts", options, ()
+        sure = (name for name in FORMATS if name not in {*_TABLES, "conll", "mace", "texts"})
         named = _table_with(source, options.columns)
         found = named or next((name for name in sure if get_format(name).sniff(source)), None)
+    if found == "parquet" and _holds_texts(source, options, texts=texts):
+        return "texts", options, ()
     if found in {None, *_TABLES} and not (source.is_folder or source.is_parquet):
-        read = _of_columns(source, found, options)
+        read = _of_columns(source, found, options, texts=texts)
         if read is not None:
             return read
-    if found:
-        return found, options, ()
-    if get_format("conll").sniff(source):
-        return "conll", options, ()
-    # A broken JSON file looks like nothing; its reader says where it is broken.
-    if source.suffix in JSON_SUFFIXES:
-        return ("json-labels" if source.suffix == ".json" else "spans"), options, ()
+    name = found or next((n for n in ("conll", "texts") if get_format(n).sniff(source)), None)
+    name = name or _by_name(source, texts=texts)
+    if name is not None:
+        return name, options, ()
     if source.is_folder and any(_PARTITION.fullmatch(path) for path, _ in source.sorted_files()):
         message = (
             "a folder of partitions: only `goldspan aggregate` reads it as a whole, where it holds "
@@ -117,20 +144,52 @@ def recognise(source: Source, options: ReadOptions) -> Recognised:
         )
         raise FormatError([Fault(message, file=source.name, kind="format")])
     message = f"the format is not recognised: name one of {', '.join(formats())}"
+    if texts:
+        message = (
+            "the format is not recognised: call a file of lines of text .txt, or say the format "
+            f"(pool.format in a plan, --format): {', '.join(KINDS)}, conll, attributes, crowd"
+        )
     raise FormatError([Fault(message, file=source.name, kind="format")], hint="format")
 
 
-def _of_columns(source: Source, name: str | None, options: ReadOptions) -> Recognised | None:
+def is_annotated(source: Source) -> bool:
+    """Return whether JSON is recognised as that of answers, by what is in it."""
+    return any(get_format(name).sniff(source) for name in of_kind("records"))
+
+
+def _by_name(source: Source, *, texts: bool) -> str | None:
+    """Return the format whose reader says what is wrong with a file that looks like nothing."""
+    if texts:
+        is_conll = source.suffix in {".conll", ".conllu", ".bio", ".iob"}
+        are_texts = source.is_folder or source.suffix in ENDINGS
+        return "conll" if is_conll else "texts" if are_texts else None
+    if source.suffix not in JSON_SUFFIXES:
+        return None
+    return "json-labels" if source.suffix == ".json" else "spans"
+
+
+def _of_columns(
+    source: Source, name: str | None, options: ReadOptions, *, texts: bool
+) -> Recognised | None:
     """Find out by the columns of a table how it is read; None where they say nothing."""
     tables = [one for one in _TABLES if one == name or name is None]
     fits = next((one for one in tables if get_format(one).sniff(source)), None)
+    header = header_names(source)
+    are_texts = name is None and not {"worker", "label"} & {*options.columns}
+    are_texts = are_texts and bool({one.lower() for one in header} & {*TEXTS})
     if "[" in source.text.value[:_HEAD] and (table := peek(source, options.delimiter)):
-        reject_lists(table, source.name, options.columns)
+        try:
+            reject_lists(table, source.name, options.columns)
+        except FormatError as error:
+            if not (texts and are_texts):
+                raise
+            return "texts", options, (f"read as texts to label: {error.faults[0].message}",)
     if fits == "wide":
         return fits, options, ()
-    if "long" in {fits, name} and has_roles(header_names(source), options):
-        return "long", options, ()
-    if "label" not in options.columns and is_label_studio(header_names(source)):
+    if "long" in {fits, name} and has_roles(header, options):
+        is_pool = are_texts and _are_authors(header, partial(peek, source), texts=texts)
+        return "texts" if is_pool else "long", options, ()
+    if "label" not in options.columns and is_label_studio(header):
         raise label_studio_error(source.name)
     table = peek(source, options.delimiter)
     if table is not None:
@@ -138,9 +197,63 @@ def _of_columns(source: Source, name: str | None, options: ReadOptions) -> Recog
         if len(found) == 1 and (found[0].is_sure or name or options.columns):
             return found[0].format, found[0].options(options), (found[0].said,)
         if found:
-            message = f"this looks like a table of answers; say how it is read: {which_one(found)}"
-            raise FormatError([Fault(message, source.name, kind="columns")])
-    return (fits, options, ()) if fits else None
+            return _either(table, source.name, found, options, texts=texts and are_texts)
+        if fits is None and name is None and table.text is not None and not (texts or are_texts):
+            _reject_texts("texts", source.name, options, table.text.name)
+    return ("texts" if texts and are_texts else fits, options, ()) if fits else None
+
+
+def _either(
+    table: Table, file: str, found: Sequence[Guess], options: ReadOptions, *, texts: bool
+) -> Recognised:
+    """Read as texts what may be answers too, or say with which command each reading is had."""
+    answers = " or ".join(f"`{_command('aggregate', file, one.words)}`" for one in found[:3])
+    if texts:
+        return "texts", options, (f"read as texts to label; if these are answers: {answers}",)
+    message = f"this looks like a table of answers; say how it is read: {answers}"
+    if table.text is not None:
+        column = f"--text-column {shlex.quote(table.text.name)} --labels LABEL,LABEL"
+        message += f"; to label its texts: `{_command('init', file, column)}`"
+    raise FormatError([Fault(message, file, kind="columns")])
+
+
+def _are_authors(header: Sequence[str], look: Callable[[], Table | None], *, texts: bool) -> bool:
+    """Whether usual columns of answers are those of texts: labels of nobody, or their authors.
+
+    Many texts come with the users who wrote them: answers are several of an item.
+    """
+    lower = {name.lower() for name in header}
+    workers = lower & {*ROLES["worker"]}
+    if lower & {*ROLES["token"]} or workers - {"user"}:
+        return False
+    table = look() if workers else None
+    if table is None:
+        return texts and not workers
+    known = {one.name.lower(): one for one in table.columns}
+    item = next(known[name] for name in ROLES["item"] if name in known)
+    return len({*item.cells}) == table.n_rows
+
+
+def _holds_texts(source: Source, options: ReadOptions, *, texts: bool, table: Any = None) -> bool:
+    """Whether Parquet, or a table, has a column of texts and no annotations of any kind."""
+    try:
+        schema = pq.read_schema(io.BytesIO(source.data)) if table is None else table.schema
+    except (pa.ArrowException, OSError, ValueError):
+        return False  # its reader says what is wrong
+    is_ours = {b"goldspan", b"goldspan.tags"} & {*(schema.metadata or {})}
+    header = schema.names
+    if is_ours or not has_texts(schema) or {"worker", "label"} & {*options.columns}:
+        return False
+    table = parquet_table(source) if table is None else table
+    if get_format("datasets").is_ours(header) or has_spans(header) or has_tags(table):
+        return False
+    lists = {one.name.lower() for one in schema if pa.types.is_nested(one.type)} - {*TOKENS}
+    if not texts and (is_span_table(header, {}) or lists):
+        return False
+    if has_roles(header, options):
+        return _are_authors(header, partial(table_of, table, source.name), texts=texts)
+    found = guesses(table_of(table, source.name), options.columns)
+    return not any(one.is_sure for one in found) and (texts or not found)
 
 
 def _of_plugin(source: Source) -> str | None:
@@ -319,7 +432,10 @@ def _read_guessed(name: str, frame: Any, source: Source, options: ReadOptions) -
         words = [one for one in words if not pa.types.is_nested(table.schema.field(one).type)]
         head = table.select(words).slice(0, _MANY)
         reject_lists(table_of(head, source.name), source.name, options.columns)
-        if not (has_roles(names, options) or is_label_studio(names)):
+        if options.format is None and _holds_texts(source, options, texts=False, table=table):
+            _reject_texts("texts", source.name, options)
+            name = "texts"
+        elif not (has_roles(names, options) or is_label_studio(names)):
             found = guesses(table_of(table, source.name), options.columns)
             if len(found) == 1 and (found[0].is_sure or options.columns):
                 name, options, said = found[0].format, found[0].options(options), (found[0].said,)

@@ -501,8 +501,3 @@ def reject_lists(table: Table, file: str, named: Mapping[str, str]) -> None:
                 "table cannot hold: write the data as Parquet or as JSON lines, with real lists"
             )
             raise FormatError([Fault(message, file=file, line=1, kind="lists")])
-
-
-def which_one(found: Sequence[Guess]) -> str:
-    """Return several readings as options of the command line, ready to be typed."""
-    return " or ".join(f"`{one.words}`" for one in found[:3])

@@ -337,6 +337,22 @@ class Crowd:
             attributes=None if self.attributes is None else self.attributes.take(rows),
         )
 
+    def unanswered(self, tagset: Codec, words: pa.Array | None = None) -> Crowd:
+        """Return the items alone, with other tags; of given words each is an item's only token."""
+        none, codes = np.zeros(0, np.int32), np.zeros(0, np.int16)
+        whole = {} if words is None else {
+            "tokens": list_array(words, range(self.n_items + 1)), "token_start": None
+        }  # fmt: skip
+        return replace(
+            self,
+            worker_ids=pa.array([], pa.string()),
+            tagset=tagset,
+            answers=Answers(none, none, np.zeros(1, np.int64), codes, codes),
+            gold=None,
+            worker_facts={},
+            **whole,
+        )
+
     def select_workers(self, which: NDArray[np.intp] | NDArray[np.bool_]) -> Crowd:
         """Return the crowd of some workers, in the order given; all items stay."""
         index = np.flatnonzero(which) if which.dtype == np.bool_ else np.asarray(which)

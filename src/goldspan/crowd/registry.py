@@ -186,6 +186,12 @@ FORMATS: dict[str, Format] = {
         "one token per line with its tag, a blank line between items (gold only)",
         endings=(".conll",),
     ),
+    "texts": Format(
+        f"{_IN}.texts",
+        "texts to label: .txt, or a column of a table or of JSON (no answers; read only)",
+        "table",
+        holds_pools=True,
+    ),
 }
 
 

@@ -497,6 +497,7 @@ class ImportReport:
     reasons: Mapping[str, int] = field(default_factory=dict)
     faults: tuple[Fault, ...] = ()  # Every fault with its place
     notes: tuple[str, ...] = ()  # Decisions of the reader in sentences
+    columns: Mapping[str, str] = field(default_factory=dict)  # Those of texts, by their roles
 
     @property
     def adds_up(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -18,9 +17,9 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import hash64, keys_of
 from goldspan.crowd import Crowd
+from goldspan.crowd.formats.texts import IDS, joined, placed
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
 from goldspan.spans import tokenize
-from goldspan.spans.text import locate
 from goldspan.tagger import Text
 
 # --------------------------------------------------------------------------------------------------
@@ -200,10 +199,6 @@ class Column:
 # The items to choose from: texts, or a table of attributes, of whatever make.
 
 
-IDS = ("item", "id", "task", "item_id", "task_id")
-"""Columns of a table that hold the items' ids."""
-
-
 Made = TypeVar("Made")
 
 
@@ -327,44 +322,6 @@ class Pool:
         """
         return _checked(_made(pool))
 
-    @classmethod
-    def of_items(
-        cls,
-        item_ids: Sequence[str],
-        words: Sequence[Sequence[str]],
-        texts: Sequence[str] | None = None,
-        groups: Sequence[str | None] | None = None,
-        starts: Sequence[Sequence[int]] | None = None,
-        attributes: Sequence[Mapping[str, Any]] = (),
-    ) -> Pool:
-        """Take items with ids.
-
-        Args:
-            item_ids: Their ids.
-            words: The words of each.
-            texts: What the words were cut from; by default the words with blanks between them.
-            groups: The name of the document of each; an item without one is its own document.
-            starts: First character of every word in its text; found there by default.
-            attributes: Other facts about each.
-
-        Raises:
-            InputError: An id appears twice, a word is no string, or a text does not hold its words.
-        """
-        names = None
-        if groups is not None:
-            names = [f"d{name}" if name is not None else f"i{n}" for n, name in enumerate(groups)]
-        places = None if starts is None else np.fromiter(chain.from_iterable(starts), np.int32)
-        return _checked(
-            _of_text(
-                Text.of(words, names),
-                pa.array(item_ids, pa.string()),
-                texts,
-                places,
-                None if groups is None else pa.array(groups, pa.string()),
-                tuple(attributes),
-            )
-        )
-
     @property
     def n_items(self) -> int:
         """Number of items."""
@@ -440,83 +397,6 @@ class Pool:
         return nw.from_native(self.given, eager_only=True)[index.tolist()].to_native()
 
 
-class PoolBuilder:
-    """Makes a pool of items that come one after the other.
-
-    Words, texts and ids go into Arrow arrays block by block: a Python object per token would take
-    some twenty times the room of the file.
-    """
-
-    def __init__(self) -> None:
-        self._words, self._texts = _Strings(pa.large_string()), _Strings(pa.large_string())
-        self._names, self._documents = _Strings(pa.string()), _Strings(pa.string())
-        self._starts, self._lengths = array("i"), array("q", [0])
-        self._attributes: list[Mapping[str, Any]] = []
-
-    def __len__(self) -> int:
-        """Count the items."""
-        return len(self._lengths) - 1
-
-    def add(
-        self, name: str, words: Sequence[str], starts: Sequence[int], text: str,
-        document: str | None = None, attributes: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
-        """Add an item."""
-        self._words.extend(words)
-        self._starts.extend(starts)
-        self._lengths.append(len(words))
-        self._names.extend((name,))
-        self._texts.extend((text,))
-        self._documents.extend((document,))
-        if attributes and not self._attributes:
-            self._attributes = [{}] * (len(self) - 1)
-        if attributes or self._attributes:
-            self._attributes.append(attributes or {})
-
-    def build(self, drop: Callable[[int, int], bool] = lambda *_: False) -> Pool:
-        """Return the pool."""
-        documents, group = self._documents.done(), None
-        if documents.null_count == len(documents) or drop(len(documents.unique()), len(self)):
-            documents = None
-        else:
-            alone = pa.array([f"i{n}" for n in np.flatnonzero(documents.is_null()).tolist()])
-            named = pc.binary_join_element_wise("d", documents, "")
-            named = pc.replace_with_mask(named, documents.is_null(), alone) if len(alone) else named
-            group = np.asarray(pc.rank(named, tiebreaker="dense"), np.int64) - 1
-        text = Text(self._words.done(), np.cumsum(np.frombuffer(self._lengths, np.int64)), group)
-        places = np.frombuffer(self._starts, np.int32) if self._starts else np.zeros(0, np.int32)
-        return _checked(
-            _of_text(
-                text, self._names.done(), OnDemand.strings(self._texts.done()), places, documents,
-                tuple(self._attributes),
-            )
-        )  # fmt: skip
-
-
-class _Strings:
-    """Strings on their way into an Arrow array."""
-
-    BLOCK = 1 << 16
-
-    def __init__(self, kind: pa.DataType) -> None:
-        self._kind, self._done = kind, [pa.array([], kind)]
-        self._rest: list[str | None] = []
-
-    def extend(self, values: Sequence[str | None]) -> None:
-        self._rest += values
-        if len(self._rest) >= self.BLOCK:
-            self._flush()
-
-    def done(self) -> pa.Array:
-        self._flush()
-        blocks, self._done = self._done, []
-        return pa.concat_arrays(blocks)
-
-    def _flush(self) -> None:
-        self._done.append(pa.array(self._rest, self._kind))
-        self._rest = []
-
-
 def _made(pool: Any) -> Pool:
     if isinstance(pool, Pool):
         return pool
@@ -567,57 +447,17 @@ def _of_text(
     documents: pa.Array | None = None,
     attributes: tuple[Mapping[str, Any], ...] = (),
 ) -> Pool:
-    given, places = sentences, starts
-    if given is None or places is None:
-        words, bounds = text.words.to_pylist(), text.offsets.tolist()
-        items = [words[a:b] for a, b in pairwise(bounds)]
-        if given is None:
-            made = [joined(item) for item in items]
-            given, found = [one for one, _ in made], [where for _, where in made]
-        else:
-            found = []
-            for name, sentence, item in zip(ids, given, items, strict=True):
-                try:
-                    found.append(starts_in(sentence, item))
-                except InputError as error:
-                    raise InputError(f"item {name}: {error}") from None
-        places = np.fromiter(chain.from_iterable(found), np.int32)
-    if not isinstance(given, OnDemand):
-        given = OnDemand.strings(pa.array(given, pa.large_string()))
+    if sentences is None:
+        words = text.words.to_pylist()
+        made = [joined(words[a:b]) for a, b in pairwise(text.offsets.tolist())]
+        sentences = [one for one, _ in made]
+        starts = np.fromiter(chain.from_iterable(places for _, places in made), np.int32)
+    if not isinstance(sentences, OnDemand):
+        sentences = OnDemand.strings(pa.array(sentences, pa.large_string()))
     return Pool(
-        ids.cast(pa.string()), text=text, given=given, starts=places, documents=documents,
+        ids.cast(pa.string()), text=text, given=sentences, starts=starts, documents=documents,
         attributes=attributes,
     )  # fmt: skip
-
-
-def joined(words: Sequence[str]) -> tuple[str, list[int]]:
-    """Return words with a blank between them, and where each begins."""
-    starts, place = [], 0
-    for word in words:
-        starts.append(place)
-        place += len(word) + 1
-    return " ".join(words), starts
-
-
-def placed(
-    words: Sequence[str], text: str | None, starts: Sequence[int] | None = None
-) -> tuple[str, list[int]]:
-    """Return a text that holds words, and where each begins: the given one, else one joined."""
-    if text is None:
-        return joined(words)
-    try:
-        return text, starts_in(text, words, starts)
-    except InputError:
-        return joined(words)
-
-
-def starts_in(text: str, words: Sequence[str], starts: Sequence[int] | None = None) -> list[int]:
-    """Return where each word begins in a text: the given places if they are right."""
-    if starts is not None and len(starts) == len(words):
-        pairs = zip(words, starts, strict=True)
-        if all(text.startswith(word, start) for word, start in pairs):
-            return list(starts)
-    return [start for start, _ in locate(text, words)]
 
 
 def _of_crowd(crowd: Crowd) -> Pool:
@@ -628,23 +468,38 @@ def _of_crowd(crowd: Crowd) -> Pool:
                 "the items of this crowd have no words, only names: give a pool with their texts "
                 "or a table of their attributes"
             )
-        return _of_frame(crowd.attributes.append_column("item", crowd.item_ids))
-    group = None
-    if crowd.groups is not None:
-        names = np.asarray(crowd.groups.to_pylist(), object).astype(str)
-        group = np.unique(names, return_inverse=True)[1].astype(np.int64)
+        names = crowd.attributes.column_names
+        columns = {name: crowd.attributes[name] for name in names}
+        return _of_frame(pa.table({**columns, "item": crowd.item_ids}))
+    documents, group = crowd.groups, None
+    if documents is not None:
+        alone = pa.array([f"i{n}" for n in np.flatnonzero(documents.is_null()).tolist()])
+        named = pc.binary_join_element_wise("d", documents.cast(pa.string()), "")
+        named = pc.replace_with_mask(named, documents.is_null(), alone) if len(alone) else named
+        group = np.asarray(pc.rank(named, tiebreaker="dense"), np.int64) - 1
     texts, starts = _texts_of(crowd)
-    facts: tuple[Mapping[str, Any], ...] = ()
-    if crowd.attributes is not None:
-        rows = crowd.attributes.to_pylist()
-        facts = tuple({k: v for k, v in row.items() if v is not None} for row in rows)
-    return _of_text(
-        Text(words, crowd.offsets, group), crowd.item_ids, texts, starts, crowd.groups, facts
-    )
+    text = Text(words, crowd.offsets, group)
+    return _of_text(text, crowd.item_ids, texts, starts, documents, _facts_of(crowd))
 
 
-def _texts_of(crowd: Crowd) -> tuple[list[str], NDArray[np.int32]]:
+def _facts_of(crowd: Crowd) -> tuple[Mapping[str, Any], ...]:
+    """Return the attributes of every item that are text or numbers, () if none has any."""
+    roles = {*crowd.import_report.columns.values()}
+    table = pa.table({}) if crowd.attributes is None else crowd.attributes
+    found: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
+    for name in (one for one in table.column_names if one not in roles):
+        for facts, value in zip(found, table[name].to_pylist(), strict=True):
+            if isinstance(value, str | int | float | bool) and value != "":
+                facts[name] = value
+    return tuple(found) if any(found) else ()
+
+
+def _texts_of(crowd: Crowd) -> tuple[Sequence[str], NDArray[np.int32]]:
     """Return the text of every item and its tokens' places; without a text tokens are joined."""
+    if crowd.import_report.format == "texts":  # every text has its tokens where they are said to be
+        assert crowd.texts is not None
+        assert crowd.token_start is not None
+        return OnDemand.strings(crowd.texts), crowd.token_start
     texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
     found: list[str] = []
     places: list[int] = []

@@ -11,9 +11,10 @@ import pytest
 
 import goldspan
 from crowd_tables import refusal
+from goldspan.crowd.detection import recognise
 from goldspan.crowd.formats.datasets import write_splits
+from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import open_source
-from goldspan.selection.reading import pool_format
 
 BIO, OTHER = ["O", "B-PER", "I-PER", "B-LOC"], ["O", "B-LOC", "I-LOC", "B-PER"]
 
@@ -169,7 +170,8 @@ POOLS = {
 @pytest.mark.parametrize("name", [*CROWDS, *POOLS])
 def test_a_parquet_file_is_a_crowd_where_it_can_be_read_as_one(name):
     data = parquet((CROWDS | POOLS)[name])
-    assert pool_format(open_source(data)) == ("crowd" if name in CROWDS else "table")
+    found = recognise(open_source(data), ReadOptions(), texts=True)[0]
+    assert (found != "texts") == (name in CROWDS)
     if name in CROWDS:
         goldspan.read_crowd(data)
 
@@ -178,7 +180,7 @@ def test_parquet_files_of_labels_are_crowds(tmp_path):
     result = goldspan.aggregate(b"token\tann\tbob\nAnn\tB-PER\tB-PER\n", method="mv-token")
     for path, name in ((tmp_path / "a.parquet", "datasets"), (tmp_path / "b.parquet", None)):
         result.write(path, name)
-        assert pool_format(open_source(path)) == "crowd"
+        assert recognise(open_source(path), ReadOptions(), texts=True)[0] != "texts"
 
 
 # DocBins of others

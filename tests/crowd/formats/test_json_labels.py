@@ -150,7 +150,7 @@ def test_exports_that_are_not_read_are_named_with_the_way_round(row, tool, tmp_p
 def test_other_fields_of_a_text_are_no_labels(more, tmp_path):
     path = tmp_path / "pool.jsonl"
     path.write_bytes(lines_of({"id": 1, "text": TEXT, **more}))
-    with pytest.raises(FormatError, match="not recognised"):
+    with pytest.raises(FormatError, match="these are texts without answers"):
         read_crowd(path.read_bytes())
 
 

@@ -79,7 +79,7 @@ def sniff(source: Source) -> bool:
     rows = unfolded(found)
     if not (any(map(_tool, found)) or any(map(_suspects, rows)) or _as_table(rows)):
         return False
-    others = FORMATS.keys() - {"json-labels", "wide", "long", "conll"}
+    others = FORMATS.keys() - {"json-labels", "wide", "long", "conll", "texts"}
     return not any(get_format(name).sniff(source) for name in others)
 
 
