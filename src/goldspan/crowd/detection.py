@@ -177,13 +177,10 @@ def _of_columns(
     header = header_names(source)
     are_texts = name is None and not {"worker", "label"} & {*options.columns}
     are_texts = are_texts and bool({one.lower() for one in header} & {*TEXTS})
-    if "[" in source.text.value[:_HEAD] and (table := peek(source, options.delimiter)):
-        try:
-            reject_lists(table, source.name, options.columns)
-        except FormatError as error:
-            if not (texts and are_texts):
-                raise
-            return "texts", options, (f"read as texts to label: {error.faults[0].message}",)
+    if (error := _lists_in(source, options)) is not None:
+        if not (texts and are_texts):
+            raise error
+        return "texts", options, (f"read as texts to label: {error.faults[0].message}",)
     if fits == "wide":
         return fits, options, ()
     if "long" in {fits, name} and has_roles(header, options):
@@ -198,9 +195,20 @@ def _of_columns(
             return found[0].format, found[0].options(options), (found[0].said,)
         if found:
             return _either(table, source.name, found, options, texts=texts and are_texts)
-        if fits is None and name is None and table.text is not None and not (texts or are_texts):
+        if not (fits or name or texts or are_texts) and table.has_header and table.text is not None:
             _reject_texts("texts", source.name, options, table.text.name)
     return ("texts" if texts and are_texts else fits, options, ()) if fits else None
+
+
+def _lists_in(source: Source, options: ReadOptions) -> FormatError | None:
+    """Return what is wrong with a table whose cells are written lists, None with others."""
+    table = peek(source, options.delimiter) if "[" in source.text.value[:_HEAD] else None
+    try:
+        if table is not None:
+            reject_lists(table, source.name, options.columns)
+    except FormatError as error:
+        return error
+    return None
 
 
 def _either(
