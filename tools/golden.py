@@ -534,7 +534,8 @@ def all_cases() -> dict[str, Case]:
                 (f"{single}.parquet",), threads=True,
             )  # fmt: skip
     for form in format_names():
-        for source in ("everything", "choices")[: 1 if form in SPANS_ALONE else 2]:
+        sources = ["everything"] * (form not in CHOICES_ALONE)
+        for source in sources + ["choices"] * (form not in SPANS_ALONE):
             place, name = f"as-{source}-{form}", f"format-{source}-{form}"
             place += SUFFIX.get(form, "")
             cases[name] = Case(f"convert {source}.jsonl --to-format {form} -o {place}", (place,))
@@ -552,6 +553,8 @@ SUFFIX = {
 }  # fmt: skip
 SPANS_ALONE = ("gliner", "span-table", "webanno")
 """Formats that have no place for single labels."""
+CHOICES_ALONE = ("lewidi", "mace")
+"""Formats that have no place for spans."""
 QUICK = (
     "inspect-[ws]*", "aggregate-[cjk]*", "score-*", "agree-*", "check-*", "plan-test", "bill",
     "control-*", "next-votes", "workers-votes", "convert-*", "simulate-l*", "label-[tc]*", "init*",
