@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from goldspan.errors import InputError
-from goldspan.spans import Span
+from goldspan.spans.encoding import PartSpan
 from goldspan.store import StoreError
 from goldspan.web import ServerSettings
 from goldspan.web.errors import Refused
@@ -20,7 +20,7 @@ KEY = "0b9f3a6f-2c8e-1b4d"
 SPANS = {"task": "t", "key": KEY, "spans": [{"start": 0, "end": 2, "type": "PER"}]}
 CALLS = [
     ("next", {}, ("next", "ann")),
-    ("answers", SPANS, ("submit", "ann", "t", KEY, [Span("PER", 0, 2)])),
+    ("answers", SPANS, ("submit", "ann", "t", KEY, [PartSpan("PER", 0, 2)])),
     ("answers", {**SPANS, "spans": []}, ("submit", "ann", "t", KEY, [])),
     ("answers", {"task": "t", "key": KEY, "label": "rain"}, ("submit", "ann", "t", KEY, "rain")),
     ("skip", {"task": "t", "key": KEY, "reason": "no idea"}, ("skip", "ann", "t", "no idea")),
@@ -33,7 +33,7 @@ CALLS = [
     ("release", {"task": "t"}, ("release", "ann", "t")),
     ("given", {}, ("given", "ann", BEGIN)),
     ("recall", {"task": "t"}, ("recall", "ann", "t", BEGIN)),
-    ("change", SPANS, ("change", "ann", "t", KEY, [Span("PER", 0, 2)], BEGIN)),
+    ("change", SPANS, ("change", "ann", "t", KEY, [PartSpan("PER", 0, 2)], BEGIN)),
 ]
 
 

@@ -494,7 +494,7 @@ def reject_lists(table: Table, file: str, named: Mapping[str, str]) -> None:
     for one in table.columns:
         cells = (cell for cell in dict.fromkeys(one.cells) if cell in one.values)
         lists = [cell for cell in cells if _LIST.fullmatch(cell)]
-        may_choose = one.is_called(_LABELS - {"labels"}) or one.name in named.values()
+        may_choose = one.is_called(_LABELS - {"labels"} | {"set"}) or one.name in named.values()
         if lists and len(lists) == len(one.values) and not may_choose:
             message = (
                 f"the cells of column {one.name!r} are lists, such as {lists[0][:40]}, which a CSV "
