@@ -543,3 +543,33 @@ def test_an_item_that_is_named_in_its_first_row_only_has_the_rows_below():
     # Where an id comes again, an empty cell may be of any item
     refusal(data.replace("S 2", "S 1").encode(), "the item is empty")
     refusal(data.replace("S 1,", ",", 1).encode(), "the item is empty")
+
+
+# Columns whose names promise what is not in them
+
+
+@pytest.mark.parametrize("name", ["index", "token_id", "position"])
+def test_a_number_of_rows_or_of_questions_is_no_position_of_tokens(name):
+    data = f"{name},item,worker,label\n0,1,a,x\n1,1,b,y\n2,2,a,x\n3,2,b,x\n"
+    crowd = read(data)
+    assert crowd.is_classification
+    assert crowd.n_tokens == crowd.n_items == 2
+    assert any("numbers of rows" in note for note in crowd.import_report.notes)
+    assert not read(data, columns={"position": name}).is_classification
+    gold = read(f"{name},item,label\n0,1,x\n1,2,y\n")
+    assert gold.is_classification
+    assert gold.gold.tolist() == [0, 1]
+
+
+def test_positions_of_tokens_without_the_tokens_are_positions():
+    crowd = read("item,worker,position,label\n1,a,0,x\n1,a,1,y\n2,a,0,x\n")
+    assert np.diff(crowd.offsets).tolist() == [2, 1]
+
+
+def test_a_timestamp_that_cannot_be_read_is_left_out_and_said():
+    rows = "1,a,x,2023/05/01 10:00:00 AM GMT+1\n1,b,y,2023/05/01 10:00:07 AM GMT+1\n"
+    crowd = read(f"item,worker,label,Timestamp\n{rows}")
+    assert crowd.answers.submitted is None
+    assert any("times that are neither ISO" in note for note in crowd.import_report.notes)
+    known = read("item,worker,label,time\n1,a,x,2024-01-01\n1,b,y,5\n")
+    assert known.answers.submitted.tolist() == [1704067200000, 5]

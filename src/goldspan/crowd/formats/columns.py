@@ -231,7 +231,7 @@ def numbers(
         value = _number(cell, role) if cell else blank
         if value is None:
             what = "a whole number or an ISO time" if role in MOMENTS else "a whole number"
-            message = f"{role} {cell[:80]!r} is not {what}"
+            message = f"{role} {cell[:80]!r} is not {what}: correct it, or rename the column"
             faults.append(replace(place(row), message=message, kind="number"))
         else:
             values[row] = value

@@ -97,13 +97,14 @@ ROLES: dict[str, tuple[str, ...]] = {
     "doc": ("doc", "document", "group"),
     "attempt": ("attempt",),
     "started": ("started",),
-    "submitted": ("submitted", "time", "timestamp"),
+    "submitted": ("submitted",),
+    "time": ("time", "timestamp"),
     "cost": ("cost",),
     "guideline": ("guideline",),
     "text": ("text", "data"),
     "offsets": ("offsets",),
 }
-NUMBERS = ("position", "attempt", *ANSWER_COLUMNS)
+NUMBERS = ("position", "attempt", "time", *ANSWER_COLUMNS)
 """Roles whose cells are numbers."""
 
 
@@ -515,7 +516,7 @@ def _numbers(n: int) -> pa.Array:
 
 
 def _unread(header: Sequence[str], found: Mapping[str, str]) -> tuple[str, ...]:
-    others = [name for name in header if name not in found.values()]
+    others = [name or "''" for name in header if name not in found.values()]
     return (f"columns that are not read: {', '.join(others[:12])}",) if others else ()
 
 
@@ -543,6 +544,8 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     if "token" in rows.columns and (filled := _filled_down(rows.columns["item"])) is not None:
         rows = replace(rows, columns={**rows.columns, "item": filled})
         notes = (*notes, "rows without an item are of the item above")
+    rows, others = _as_named(rows, options)
+    notes = (*notes, *others)
     if rows.is_gold:
         return read_gold(rows, options, notes)
     reject_empty(rows, ("item", "worker", *(["token"] if "token" in rows.columns else [])))
@@ -590,6 +593,30 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     if "gold" in rows.columns:
         crowd = _with_gold(crowd, table, options)
     return keep_workers(settle(crowd, options), options)
+
+
+def _as_named(rows: Rows, options: ReadOptions) -> tuple[Rows, list[str]]:
+    """Leave out columns whose cells are not what their names say, with a note of each."""
+    columns, notes = dict(rows.columns), []
+    time = columns.pop("time", None)
+    if time is not None and "submitted" not in columns:
+        try:
+            numbers(time, "submitted", lambda i: place_of(rows, i))
+            columns["submitted"] = time
+        except FormatError:
+            notes.append("times that are neither ISO times nor whole numbers are not read")
+    if not {"token", "position"} & {*options.columns} and "token" not in columns:
+        pair = columns["item"].indices.to_numpy().astype(np.int64)
+        if not rows.is_gold:
+            pair = pair * len(columns["worker"].dictionary) + columns["worker"].indices.to_numpy()
+        several = "position" in columns and pc.count_distinct(columns["position"]).as_py() > 1
+        if several and len(np.unique(pair)) == len(rows):
+            del columns["position"]
+            notes.append(
+                "numbers of rows or questions are not read; if they are the positions of tokens, "
+                "pass columns={'position': …} (--columns position=NAME)"
+            )
+    return replace(rows, columns=columns), notes
 
 
 def _filled_down(items: pa.Array) -> pa.Array | None:
