@@ -185,6 +185,18 @@ def test_every_ragged_row_is_refused_with_its_line_and_a_guess_why():
     assert "<bytes> line 3: 3 cells" in refused('a,b\n"1",2\n1,2,3\n')
 
 
+@pytest.mark.parametrize(("quote", "mark"), [("", "\t"), ('"', "\t"), ('"', ","), ('"', ";")])
+def test_a_header_without_a_cell_for_the_names_of_rows_is_that_of_r(quote, mark):
+    def line(*cells: str) -> str:
+        return mark.join(f"{quote}{cell}{quote}" for cell in cells) + "\n"
+
+    text = line("a", "b") + line("r1", "x", "y") + line("r2", "x", "z")
+    grid = grid_of(text)
+    assert grid.header == ("", "a", "b")
+    assert grid.column("b").to_pylist() == ["y", "z"]
+    assert "3 cells" in refused("id,text\n1,Well, yes\n2,Well, no\n")
+
+
 def test_of_many_faults_the_first_twenty_are_shown_and_the_rest_counted():
     message = refused("a\tb\n" + "1\n" * 50)
     assert len(message.splitlines()) == 21

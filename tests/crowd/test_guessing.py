@@ -163,6 +163,31 @@ def test_a_table_of_other_facts_is_no_table_of_answers(columns):
     assert guesses(peek(open_source(data))) == []
 
 
+@pytest.mark.parametrize("head", [",rating,coder,tweet", '"rating","coder","tweet"'])
+def test_a_first_column_of_row_numbers_without_a_name_is_not_read(head):
+    rows = "1,3,ann,q1\n2,4,bob,q1\n3,3,ann,q2\n4,3,bob,q2\n"
+    crowd = read_crowd(f"{head}\n{rows}".encode())
+    assert crowd.item_ids.to_pylist() == ["q1", "q2"]
+    assert crowd.worker_ids.to_pylist() == ["ann", "bob"]
+    assert crowd.tagset.tags == ("3", "4")
+
+
+@pytest.mark.parametrize("head", ["wort", ",wort"])
+def test_words_under_any_name_may_be_items_of_a_column_per_annotator(head):
+    lines = ["Haus,pos,neg,pos", "Krieg,neg,neg,neg", "Baum,neu,pos,neu"]
+    rows = "\n".join(f"{n},{line}" if "," in head else line for n, line in enumerate(lines))
+    with pytest.raises(FormatError, match="--columns item=wort --workers anna,ben,cid"):
+        read_crowd(f"{head},anna,ben,cid\n{rows}\n".encode())
+
+
+def test_how_sure_annotators_were_is_no_label_of_theirs():
+    rows = "s1,It works,pos,5,pos,3,pos\ns2,It broke,neg,4,pos,2,neg\n"
+    head = "sid,sentence,ann1_label,ann1_conf,ann2_label,ann2_conf,final\n"
+    crowd = read_crowd((head + rows).encode())
+    assert crowd.worker_ids.to_pylist() == ["ann1_label", "ann2_label"]
+    assert crowd.gold.tolist() == [1, 0]
+
+
 def test_what_is_not_sure_is_refused_with_commands_that_work():
     rng = random.Random(6)
     rows = [(n, f"w{w}", rng.choice("ab"), rng.choice("cd")) for n in range(9) for w in range(3)]

@@ -12,7 +12,7 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -194,8 +194,13 @@ def read_delimiter(source: Source, given: str | None) -> str:
 def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     """Read a delimited table with a header."""
     mark = read_delimiter(source, delimiter)
+    head = first_line(source)
     source = _without_declaration(source)
-    if mark != "\t" and '"' in source.text.value:
+    if has_row_names(source, mark):
+        value = source.exact_text.value.replace(head, f"{mark}{head}", 1)
+        source = replace(source, data=value.encode("utf-8", "surrogatepass"), text_encoding="utf-8")
+    # In a TSV quotes are part of cells, unless R wrote it: it quotes all of the header
+    if '"' in source.text.value and (mark != "\t" or _is_quoted(head, mark)):
         grid = _read_quoted(source, mark)
     else:
         grid = _read_plain(source, ord(mark))
@@ -229,6 +234,33 @@ def _without_declaration(source: Source) -> Source:
     assert declared is not None
     rest = "\n" + value[declared.end() :]
     return replace(source, data=rest.encode("utf-8", "surrogatepass"), text_encoding="utf-8")
+
+
+def has_row_names(source: Source, mark: str) -> bool:
+    """Return whether rows have a cell more than the header: R gives them names, and those none."""
+    head = first_line(source)
+    if not (mark == "\t" or _is_quoted(head, mark)):
+        return False  # unquoted commas of texts make cells too
+    quoting = csv.QUOTE_MINIMAL if _is_quoted(head, mark) else csv.QUOTE_NONE
+    rows = csv_rows(source.exact_text.value[:_HEAD], source.name, mark, quoting)
+    try:
+        body = list(islice((row for _, _, row in rows if any(row)), 1, 20))
+    except FormatError:
+        return False
+    width = head.count(mark) + 2
+    names = {row[0] for row in body if row[0] and row[-1] and len(row) == width}
+    return len(body) > 1 and len(names) == len(body)
+
+
+_HEAD = 1_000_000
+"""Characters in which the first rows of a table are looked for."""
+
+
+def _is_quoted(head: str, mark: str) -> bool:
+    return all(_QUOTED_NAME.fullmatch(cell) for cell in head.split(mark))
+
+
+_QUOTED_NAME = re.compile(r'"[^"]*"')
 
 
 def _read_plain(source: Source, mark: int) -> Grid:

@@ -20,7 +20,7 @@ from itertools import islice, pairwise
 import pyarrow as pa
 
 from goldspan.crowd.formats.columns import as_strings
-from goldspan.crowd.grid import csv_rows, delimiter_of, is_marked, unguard
+from goldspan.crowd.grid import csv_rows, delimiter_of, has_row_names, is_marked, unguard
 from goldspan.crowd.options import MISSING, ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError
@@ -49,13 +49,14 @@ _LABELS = {
     *("polarity", "toxic", "toxicity", "offensive", "hate", "relevance", "intent", "topic"),
     *("decision", "grade", "vote", "opinion", "result", "value", "score", "labels", "type"),
 }
-_GOLD = {"gold", "golden", "truth", "true", "reference", "correct", "consensus"}
+_GOLD = {"gold", "golden", "truth", "true", "reference", "correct", "consensus", "final"}
 _NEVER_LABELS = {
     *("confidence", "certainty", "trust", "time", "duration", "seconds", "date", "comments"),
     *("note", "notes", "reward", "bonus", "status", "started", "submitted", "created", "updated"),
     *("timestamp", "batch", "round", "index", "position", "order", "attempt", "link", "url", "ip"),
     *("country", "city", "region", "age", "gender", "language", "channel", "split", "source"),
     *("reason", "explanation", "tainted", "missed", "golden", "cost", "guideline", "offsets"),
+    *("conf", "sure", "mean", "sd", "median", "average"),
 }
 _NEVER_ITEMS = _NEVER_LABELS - {"link", "url", "index", "position"}
 _NO_LABELS = _NEVER_LABELS | {*TEXTS}
@@ -210,6 +211,8 @@ def peek(source: Source, delimiter: str | None = None) -> Table | None:
             return None
     rows = rows[:-1] if is_cut else rows
     width = len(rows[0]) if rows else 0
+    if rows and has_row_names(source, mark):
+        rows[0], width = ["", *rows[0]], width + 1
     if width < 2 or len(rows) < 2 or any(len(row) != width for row in rows):
         return None
     if mark == "," and is_marked(value):
@@ -289,7 +292,7 @@ def _asked(table: Table) -> list[Column]:
 
 def _long(table: Table, workers: Sequence[Column], named: Mapping[str, str]) -> Iterator[Guess]:
     """Yield readings with a column of annotators, one of items and one of labels."""
-    known = {one.name: one for one in table.columns}
+    known = {one.name: one for one in table.columns if one.name}
     for worker in workers:
         is_called = worker.is_called(_WORKERS) or _all(worker, _VALUE_OF_WORKER)
         is_called = is_called or worker.name == named.get("worker")
@@ -401,10 +404,15 @@ def _wide(table: Table) -> Iterator[Guess]:
         yield from _matrix(table)
         return
     text = table.text
-    others = [one for one in table.columns if one is not text and one.values]
+    others = [one for one in table.columns if one is not text and one.values and one.name]
     stems = _numbered(others)
     ids = [one for one in others if one.is_id and one not in stems]
     item = next((one for one in ids if len(one.values) == table.n_rows), text)
+    is_told = item is not None
+    if item is None and others and len(others[0].values) == table.n_rows > 2:
+        never = _NEVER_ITEMS | _WORKERS | _PERHAPS_WORKERS
+        is_other = others[0].is_called(never) or others[0].is_measured or _all(others[0], _DATE)
+        item = None if is_other else others[0]  # words, or short texts, under any name
     rest = [one for one in others if one is not item and not set(one.words) & _GOLD]
     rest = [one for one in rest if not one.is_called(_NEVER_LABELS)]
     workers = stems or (rest if all(one.is_categorical for one in rest) else [])
@@ -415,7 +423,7 @@ def _wide(table: Table) -> Iterator[Guess]:
     if not stems and {value.lower() for value in vocabulary} <= _NO:
         return  # answers to several questions, or several labels of each text
     if not stems and item is None:
-        is_whole = len(workers) == len(table.columns)
+        is_whole = len(workers) == len(others)
         if is_whole and not any(one.is_called({"token", "word"}) for one in workers):
             yield Guess("wide", {}, names, is_sure=False)
         return
@@ -427,7 +435,7 @@ def _wide(table: Table) -> Iterator[Guess]:
     gold = _gold_for(table, both, used)
     if gold is not None:
         columns["gold"] = gold.name
-    is_sure = bool(stems) or text is None or gold is not None
+    is_sure = bool(stems) or (text is None and is_told) or gold is not None
     yield Guess("wide", columns, names, is_sure)
 
 
