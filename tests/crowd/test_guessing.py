@@ -10,8 +10,9 @@ import shlex
 import pytest
 
 from goldspan.crowd import read_crowd
-from goldspan.crowd.detection import guess_format
+from goldspan.crowd.detection import guess_format, recognise
 from goldspan.crowd.guessing import guesses, peek
+from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import open_source
 from goldspan.errors import FormatError
 
@@ -186,6 +187,26 @@ def test_how_sure_annotators_were_is_no_label_of_theirs():
     crowd = read_crowd((head + rows).encode())
     assert crowd.worker_ids.to_pylist() == ["ann1_label", "ann2_label"]
     assert crowd.gold.tolist() == [1, 0]
+
+
+def test_texts_with_a_column_of_labels_name_the_option_that_reads_it():
+    data = b"id,text,is_toxic\n1,you fool,yes\n2,nice day,no\n3,hello you,no\n"
+    with pytest.raises(FormatError, match="--columns label=is_toxic"):
+        read_crowd(data)
+    gold = read_crowd(data, columns={"label": "is_toxic"})
+    assert (gold.n_items, gold.n_workers) == (3, 0)
+    assert gold.gold.tolist() == [1, 0, 0]
+    name, _, notes = recognise(open_source(data), ReadOptions(), texts=True)
+    assert name == "texts"
+    assert "--format long --columns label=is_toxic" in notes[0]
+
+
+def test_xml_and_outputs_of_models_are_refused_with_a_way_out():
+    xml = b"<?xml version='1.0'?><GateDocument><TextWithNodes>Mara</TextWithNodes></GateDocument>"
+    batch = b'{"custom_id": "q1", "response": {"body": {"choices": []}}}\n'
+    for data in (xml, batch):
+        with pytest.raises(FormatError, match="write a table with a row per span"):
+            read_crowd(data)
 
 
 def test_what_is_not_sure_is_refused_with_commands_that_work():

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goldspan.crowd.formats.columns import frame_columns, parquet_table, type_of
+from goldspan.crowd.formats.json_labels import TABLE
 from goldspan.crowd.formats.json_records import JSON_SUFFIXES
 from goldspan.crowd.formats.long import ROLES, has_roles, is_label_studio, label_studio_error
 from goldspan.crowd.formats.span_table import has_spans, is_span_table
@@ -71,14 +72,17 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _reject_texts(name: str, file: str, options: ReadOptions, column: str = "") -> None:
+def _reject_texts(
+    name: str, file: str, options: ReadOptions, column: str = "", label: str = "…"
+) -> None:
     """Reject texts that nobody has labelled, where answers are asked for."""
     if name == "texts" and options.unlabelled == "refuse":
         words = f"{f'--text-column {shlex.quote(column)} ' if column else ''}--labels LABEL,LABEL"
         message = (
             f"these are texts without answers: let people label them "
             f"(`{_command('init', file, words)}`), or, if some columns are answers, say which "
-            "(--columns item=… --columns worker=… --columns label=…)"
+            f"(--columns item=… --columns worker=… --columns {shlex.quote(f'label={label}')}); "
+            "without one of workers the labels are gold"
         )
         raise FormatError([Fault(message, file=file, kind="no-answers")])
 
@@ -143,13 +147,19 @@ def recognise(source: Source, options: ReadOptions, *, texts: bool = False) -> R
             "answers; others read one of its files"
         )
         raise FormatError([Fault(message, file=source.name, kind="format")])
-    message = f"the format is not recognised: name one of {', '.join(formats())}"
+    raise FormatError([Fault(_unknown(source, texts=texts), source.name, kind="format")], "format")
+
+
+def _unknown(source: Source, *, texts: bool) -> str:
+    """Return what to do with a source that looks like nothing."""
+    if not source.is_folder and source.text.value.lstrip().startswith("<"):
+        return f"the format is not recognised: of XML and HTML goldspan reads UIMA's alone: {TABLE}"
     if texts:
-        message = (
+        return (
             "the format is not recognised: call a file of lines of text .txt, or say the format "
             f"(pool.format in a plan, --format): {', '.join(KINDS)}, conll, attributes, crowd"
         )
-    raise FormatError([Fault(message, file=source.name, kind="format")], hint="format")
+    return f"the format is not recognised: name one of {', '.join(formats())}"
 
 
 def is_annotated(source: Source) -> bool:
@@ -188,6 +198,7 @@ def _of_columns(
         return "texts" if is_pool else "long", options, ()
     if "label" not in options.columns and is_label_studio(header):
         raise label_studio_error(source.name)
+    said: tuple[str, ...] = ()
     table = peek(source, options.delimiter)
     if table is not None:
         found = [g for g in guesses(table, options.columns) if name in {None, g.format}]
@@ -195,9 +206,24 @@ def _of_columns(
             return found[0].format, found[0].options(options), (found[0].said,)
         if found:
             return _either(table, source.name, found, options, texts=texts and are_texts)
-        if not (fits or name or texts or are_texts) and table.has_header and table.text is not None:
-            _reject_texts("texts", source.name, options, table.text.name)
-    return ("texts" if texts and are_texts else fits, options, ()) if fits else None
+        if texts or not (fits or name):
+            said = _of_texts(table, source.name, options, texts=texts, are_named=are_texts)
+    kind = "texts" if texts and are_texts else fits or "texts"
+    return (kind, options, said) if fits or said else None
+
+
+def _of_texts(
+    table: Table, file: str, options: ReadOptions, *, texts: bool, are_named: bool
+) -> tuple[str, ...]:
+    """Return what to say of texts to label that may have labels; reject them as answers."""
+    is_other = not are_named or table.label is not None
+    if not texts and is_other and table.has_header and table.text is not None:
+        column = "" if are_named else table.text.name
+        _reject_texts("texts", file, options, column, table.label or "…")
+    if not (texts and are_named) or table.label is None:
+        return ()
+    words = shlex.join(["--format", "long", "--columns", f"label={table.label}"])
+    return (f"read as texts to label; if they have labels: `{_command('inspect', file, words)}`",)
 
 
 def _lists_in(source: Source, options: ReadOptions) -> FormatError | None:
@@ -290,7 +316,9 @@ def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
     if is_span_table(cells, columns):
         return "span-table"
     roles = {role for role, name in columns.items() if name in cells}
-    if "worker" in roles or {"item", "label"} <= roles:
+    lower = {cell.lower() for cell in cells}
+    has_items = "item" in roles or bool(lower & {*TEXTS} and lower & {*ROLES["item"]})
+    if "worker" in roles or ("label" in roles and has_items):
         return "long"
     return "wide" if "token" in roles and "tag" not in columns else None
 

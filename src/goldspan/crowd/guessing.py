@@ -195,6 +195,13 @@ class Table:
         looks = [one for one in self.columns if one.is_text]
         return named[0] if named else looks[0] if len(looks) == 1 else None
 
+    @cached_property
+    def label(self) -> str | None:
+        """The name of the only column that is called one of labels and has some several times."""
+        found = [one for one in self.columns if one.is_called(_LABELS | _GOLD - {"reference"})]
+        found = [one for one in found if one.is_categorical and len(one.values) < one.n_filled]
+        return found[0].name if len(found) == 1 else None
+
 
 def peek(source: Source, delimiter: str | None = None) -> Table | None:
     """Return the first rows of a delimited table; None where rows differ in their widths."""

@@ -54,6 +54,8 @@ _TOOLS = {
     "Kili": {"jsonContent"},
     "Labelbox": {"data_row"},
     "Rasa": {"rasa_nlu_data"},
+    "OpenAI's batches": {"custom_id", "response"},
+    "Anthropic's batches": {"custom_id", "result"},
 }
 _ID = ("id", "item", "example_id", "doc_id", "uid")
 _WORKER = (
@@ -64,10 +66,11 @@ _LABEL = ("label", "value", "answer", "rating", "choice")
 _NAMES = re.compile(r"annot|label|entit|cats$|respons|answer|judg|rating|vote|^ner|gold|truth")
 _NEVER = re.compile(r"meta|attributes$|relations$|vectors?$|embedding")
 _SEVERAL = "several fields look like labels"
-_TABLE = (
+TABLE = (
     "write a table with a row per span (item, text, start, end, label, worker), and read that "
     "(--format span-table), or a row per answer (item, worker, label; --format long)"
 )
+"""The way out for what is not read."""
 
 _Said = list[tuple[str | None, str | list[CharSpan]]]
 """Annotators with their labels or spans."""
@@ -90,7 +93,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     for record in records:
         if tool := _tool(record.value):
             message = f"this looks like an export of {tool}, which goldspan does not read"
-            raise record.error(f"{message}: {_TABLE}", "tool")
+            raise record.error(f"{message}: {TABLE}", "tool")
     if len(records) == 1:
         records = [records[0]._replace(value=one) for one in unfolded([records[0].value])]
     if not crowd.faults and (way := _as_table([one.value for one in records], options.columns)):
@@ -189,7 +192,7 @@ def _said(record: Record, key: str | None) -> _Said:
         answers += [(worker, label) for worker in _names(one.find(*_WORKER)) if label is not None]
     if answers and len(answers) == len(found):
         return answers
-    message = f"the field {key!r} looks like labels, but goldspan does not know its form: {_TABLE}"
+    message = f"the field {key!r} looks like labels, but goldspan does not know its form: {TABLE}"
     raise record.error(f"{message}; if it holds none, leave it out of the file", "labels")
 
 
