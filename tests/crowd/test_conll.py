@@ -10,7 +10,7 @@ import pytest
 
 import goldspan
 from crowd_tables import assert_holds, assert_same, refusal, small, written
-from goldspan.crowd import write_crowd
+from goldspan.crowd import read_crowd, write_crowd
 from goldspan.crowd.formats import conll
 from goldspan.crowd.source import open_source
 from goldspan.errors import FormatError, InputError
@@ -299,3 +299,10 @@ def test_sentences_of_2012_may_have_columns_of_their_own():
     other = other.replace("(V*)", "(V*) *").replace("(A1*)", "(A1*) *")
     crowd = goldspan.read_crowd(f"#begin document (d)\n{ROWS_2012}\n{other}".encode())
     assert crowd.n_items == 2
+
+
+def test_columns_with_the_tags_of_the_one_that_is_read_are_named():
+    crowd = read_crowd(b"Mara B-PER O\nmet O O\nOslo B-LOC B-PER\n", format="conll")
+    assert any("not read: 2; another" in note for note in crowd.import_report.notes)
+    other = read_crowd(b"Mara NNP B-NP B-PER\nmet VBD O O\n", format="conll")
+    assert not any("not read" in note for note in other.import_report.notes)

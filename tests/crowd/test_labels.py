@@ -259,3 +259,13 @@ def test_unknown_options_are_refused_with_those_that_are_known(option, value, al
     message = str(caught.value)
     assert repr(value if isinstance(value, str) else "wrker") in message
     assert all(name in message for name in allowed)
+
+
+def test_minus_one_beside_whole_numbers_is_a_label_with_a_note_that_says_how_to_read_none():
+    data = b"item,worker,label\n1,a,-1\n1,b,1\n2,a,0\n2,b,-1\n"
+    crowd = read_crowd(data)
+    assert "-1" in crowd.tagset.tags
+    assert any("missing=['-1'] (--missing=-1)" in note for note in crowd.import_report.notes)
+    assert len(read_crowd(data, missing=["-1"]).answers) == 2
+    scale = read_crowd(data.replace(b"0", b"-2"))
+    assert not any("Snorkel" in note for note in scale.import_report.notes)

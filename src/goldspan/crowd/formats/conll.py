@@ -121,6 +121,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             sentence.rows = [*_rows_2012(sentence.rows)]
     _check(source, header, sentences)
     token, tag = _find_columns(source, header, sentences, options)
+    builder.notes += _other_tags(sentences, token, tag)
     offsets = _offsets_column(sentences, token, tag)
     documents = any(sentence.n_document for sentence in sentences)
     for n, sentence in enumerate(sentences, start=1):
@@ -323,6 +324,22 @@ def _find_columns(
         known = "tag" if role in {"tag", "label", "gold"} else role
         found[known] = _column(source, header, len(first), str(wanted))
     return found["token"], found["tag"]
+
+
+def _other_tags(sentences: list[Sentence], token: int, tag: int) -> list[str]:
+    """Say that columns with the tags of the one that is read are not read."""
+    rows = [row for sentence in sentences for row in sentence.rows]
+    own = {row[tag] for row in rows} - {"O"}
+    others = [n for n in range(len(rows[0])) if n not in {token, tag}]
+    alike = [str(n + 1) for n in others if own & {row[n] for row in rows}]
+    if not alike:
+        return []
+    return [
+        f"columns with the same tags that are not read: {', '.join(alike)}; another is read with "
+        f"columns={{'tag': '{alike[0]}'}} (--columns tag={alike[0]}); if each is an annotator's, "
+        "put tabs between columns and a line with their names first (token, ann, bob, …), and read "
+        "that with format='wide' (--format wide)"
+    ]
 
 
 def _column(source: Source, header: list[str] | None, width: int, wanted: str) -> int:
