@@ -194,16 +194,14 @@ def read_delimiter(source: Source, given: str | None) -> str:
 def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     """Read a delimited table with a header."""
     mark = read_delimiter(source, delimiter)
-    head = first_line(source)
+    # In a TSV quotes are part of cells, unless its header is quoted too
+    quotes = '"' in source.text.value and (mark != "\t" or _is_quoted(source, mark))
+    head, is_of_r = first_line(source), has_row_names(source, mark)
     source = _without_declaration(source)
-    if has_row_names(source, mark):
+    if is_of_r:
         value = source.exact_text.value.replace(head, f"{mark}{head}", 1)
         source = replace(source, data=value.encode("utf-8", "surrogatepass"), text_encoding="utf-8")
-    # In a TSV quotes are part of cells, unless R wrote it: it quotes all of the header
-    if '"' in source.text.value and (mark != "\t" or _is_quoted(head, mark)):
-        grid = _read_quoted(source, mark)
-    else:
-        grid = _read_plain(source, ord(mark))
+    grid = _read_quoted(source, mark) if quotes else _read_plain(source, ord(mark))
     _check(grid)
     usual = mark in {"\t", ","}
     return grid if usual else replace(grid, notes=(f"cells are separated by {mark!r}",))
@@ -238,29 +236,22 @@ def _without_declaration(source: Source) -> Source:
 
 def has_row_names(source: Source, mark: str) -> bool:
     """Return whether rows have a cell more than the header: R gives them names, and those none."""
-    head = first_line(source)
-    if not (mark == "\t" or _is_quoted(head, mark)):
+    width, is_quoted = first_line(source).count(mark) + 2, _is_quoted(source, mark)
+    if not (mark == "\t" or is_quoted):
         return False  # unquoted commas of texts make cells too
-    quoting = csv.QUOTE_MINIMAL if _is_quoted(head, mark) else csv.QUOTE_NONE
-    rows = csv_rows(source.exact_text.value[:_HEAD], source.name, mark, quoting)
+    quoting = csv.QUOTE_MINIMAL if is_quoted else csv.QUOTE_NONE
+    rows = csv_rows(source.text.value[:1_000_000], source.name, mark, quoting)
     try:
         body = list(islice((row for _, _, row in rows if any(row)), 1, 20))
     except FormatError:
         return False
-    width = head.count(mark) + 2
     names = {row[0] for row in body if row[0] and row[-1] and len(row) == width}
     return len(body) > 1 and len(names) == len(body)
 
 
-_HEAD = 1_000_000
-"""Characters in which the first rows of a table are looked for."""
-
-
-def _is_quoted(head: str, mark: str) -> bool:
-    return all(_QUOTED_NAME.fullmatch(cell) for cell in head.split(mark))
-
-
-_QUOTED_NAME = re.compile(r'"[^"]*"')
+def _is_quoted(source: Source, mark: str) -> bool:
+    """Whether all of the header is in quotes, as R writes it."""
+    return all(re.fullmatch('"[^"]*"', cell) for cell in first_line(source).split(mark))
 
 
 def _read_plain(source: Source, mark: int) -> Grid:

@@ -200,10 +200,8 @@ def _disguised(crowd: Crowd) -> list[str]:
     """Say that labels of tokens look like tags of spans that are written in another way."""
     tags = [tag for tag in crowd.tagset.tags if tag not in {"O", "o"}]
     if "-1" in tags and len(tags) > 1 and all(tag == "-1" or tag.isdecimal() for tag in tags):
-        return [
-            "'-1' is read as a label; if it means none, as in Snorkel's matrices, pass "
-            "missing=['-1'] (--missing=-1)"
-        ]
+        note = "'-1' is read as a label; if it means none, as in Snorkel's matrices, pass "
+        return [f"{note}missing=['-1'] (--missing=-1)"]
     if crowd.is_classification or not tags or len(tags) == len(crowd.tagset.tags):
         return []
     alike = [tag for tag in tags if _TAG_LIKE.fullmatch(tag)]

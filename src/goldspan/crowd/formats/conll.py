@@ -328,18 +328,15 @@ def _find_columns(
 
 def _other_tags(sentences: list[Sentence], token: int, tag: int) -> list[str]:
     """Say that columns with the tags of the one that is read are not read."""
-    rows = [row for sentence in sentences for row in sentence.rows]
-    own = {row[tag] for row in rows} - {"O"}
-    others = [n for n in range(len(rows[0])) if n not in {token, tag}]
-    alike = [str(n + 1) for n in others if own & {row[n] for row in rows}]
-    if not alike:
-        return []
-    return [
-        f"columns with the same tags that are not read: {', '.join(alike)}; another is read with "
-        f"columns={{'tag': '{alike[0]}'}} (--columns tag={alike[0]}); if each is an annotator's, "
-        "put tabs between columns and a line with their names first (token, ann, bob, …), and read "
-        "that with format='wide' (--format wide)"
-    ]
+    columns = [{*column} for column in zip(*(r for s in sentences for r in s.rows), strict=True)]
+    own = {one for one in columns[tag] - {"O"} if _TAG.fullmatch(one)}
+    alike = [n + 1 for n, one in enumerate(columns) if n not in {token, tag} and own & one]
+    note = (
+        f"columns with the same tags that are not read: {', '.join(map(str, alike))}; if each is "
+        "an annotator's, put tabs between columns and a line with their names first (token, ann, "
+        "bob, …), and read that with format='wide' (--format wide)"
+    )
+    return [note] if alike else []
 
 
 def _column(source: Source, header: list[str] | None, width: int, wanted: str) -> int:

@@ -612,10 +612,8 @@ def _as_named(rows: Rows, options: ReadOptions) -> tuple[Rows, list[str]]:
         several = "position" in columns and pc.count_distinct(columns["position"]).as_py() > 1
         if several and len(np.unique(pair)) == len(rows):
             del columns["position"]
-            notes.append(
-                "numbers of rows or questions are not read; if they are the positions of tokens, "
-                "pass columns={'position': …} (--columns position=NAME)"
-            )
+            note = "numbers of rows or questions are not read; if they are positions of tokens, "
+            notes.append(f"{note}pass columns={{'position': …}} (--columns position=NAME)")
     return replace(rows, columns=columns), notes
 
 
