@@ -264,3 +264,12 @@ def test_what_has_one_is(data):
 def test_written_lists_in_cells_are_refused_with_a_way_out():
     with pytest.raises(FormatError, match="as Parquet or as JSON lines"):
         read_crowd(b'id,text,entities\n1,Mara flew,"[(0, 4, \'PER\')]"\n2,Oslo rose,"[]"\n')
+
+
+def test_a_table_of_r_with_blanks_between_cells_is_no_plain_text(tmp_path):
+    path = tmp_path / "answers.txt"
+    path.write_text('"item" "worker" "label"\n"1" "q1" "ann" "yes"\n"2" "q1" "bob" "no"\n')
+    with pytest.raises(FormatError, match="--delimiter ' '"):
+        recognise(open_source(path), ReadOptions(), texts=True)
+    crowd = read_crowd(path, format="long", delimiter=" ")
+    assert (crowd.n_items, crowd.n_workers, len(crowd.answers)) == (1, 2, 2)

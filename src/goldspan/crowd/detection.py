@@ -31,7 +31,13 @@ from goldspan.crowd.formats.tag_columns import (
     spell_labels,
     with_names,
 )
-from goldspan.crowd.formats.texts import ENDINGS, KINDS, are_wanted, has_texts
+from goldspan.crowd.formats.texts import (
+    ENDINGS,
+    KINDS,
+    are_wanted,
+    has_texts,
+    reject_other_lines,
+)
 from goldspan.crowd.grid import header_names
 from goldspan.crowd.guessing import TEXTS, Guess, Table, guesses, peek, reject_lists, table_of
 from goldspan.crowd.labels import check_names, with_notes
@@ -147,11 +153,15 @@ def recognise(source: Source, options: ReadOptions, *, texts: bool = False) -> R
             "answers; others read one of its files"
         )
         raise FormatError([Fault(message, file=source.name, kind="format")])
-    raise FormatError([Fault(_unknown(source, texts=texts), source.name, kind="format")], "format")
+    raise FormatError(
+        [Fault(_unknown(source, texts=texts), source.name, kind="format")], hint="format"
+    )
 
 
 def _unknown(source: Source, *, texts: bool) -> str:
     """Return what to do with a source that looks like nothing."""
+    if source.suffix == ".txt":
+        reject_other_lines(source)
     if not source.is_folder and source.text.value.lstrip().startswith("<"):
         return f"the format is not recognised: of XML and HTML goldspan reads UIMA's alone: {TABLE}"
     if texts:

@@ -56,7 +56,7 @@ _NEVER_LABELS = {
     *("timestamp", "batch", "round", "index", "position", "order", "attempt", "link", "url", "ip"),
     *("country", "city", "region", "age", "gender", "language", "channel", "split", "source"),
     *("reason", "explanation", "tainted", "missed", "golden", "cost", "guideline", "offsets"),
-    *("conf", "sure", "mean", "sd", "median", "average"),
+    *("conf", "mean", "sd", "median", "average"),
 }
 _NEVER_ITEMS = _NEVER_LABELS - {"link", "url", "index", "position"}
 _NO_LABELS = _NEVER_LABELS | {*TEXTS}

@@ -10,6 +10,7 @@ reading.
 from __future__ import annotations
 
 import difflib
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -118,6 +119,8 @@ def not_lines(source: Source) -> tuple[str, str] | None:
         return JSON, "it is a JSON array (.json)"
     if is_conll(source):
         return "conll", "its lines are a token and its tag each (.conll)"
+    if re.fullmatch(r'("[^"]*" )+"[^"]*"', first):
+        return "long", "its lines are quoted cells, as R writes tables (--delimiter ' ', or .csv)"
     if first.lower() in TEXTS:
         return TABLE, f"its first line is the name of a column, {first!r} (.csv)"
     table = peek(source)
