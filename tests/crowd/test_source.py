@@ -371,3 +371,16 @@ def test_a_document_in_a_folder_is_refused_only_where_it_is_read(tmp_path):
 @pytest.mark.parametrize("text", ["GIF89a is a format", "BZh, he said", "OggS", "ARROW1,b", "ID3"])
 def test_text_that_begins_like_a_document_is_text(text):
     assert text_of(text.encode()).value == text
+
+
+def test_a_folder_of_json_and_tables_is_not_half_read_in_silence(tmp_path):
+    row = '{"text": "Ann sang", "spans_of": {"ann": [[0, 3, "PER"]]}}\n'
+    (tmp_path / "a.jsonl").write_text(row, encoding="utf-8")
+    (tmp_path / "b.tsv").write_text("token\tann\nAnn\tB-PER\n", encoding="utf-8")
+    with pytest.raises(FormatError, match="not recognised"):
+        goldspan.read_crowd(tmp_path)
+    row = '{"id": 1, "text": "Ann sang", "label": [[0, 3, "PER"]]}\n'
+    (tmp_path / "a.jsonl").write_text(row, encoding="utf-8")
+    crowd = goldspan.read_crowd(tmp_path)
+    assert crowd.import_report.format == "doccano"
+    assert any("not read, for they are not JSON: b.tsv" in n for n in crowd.import_report.notes)

@@ -62,8 +62,16 @@ def read_source(source: Any, options: ReadOptions) -> Crowd:
         if not getattr(module, "TAKES_TEXTS", False):
             _check_texts(options, f"of the format {name!r}")
         with _collector_paused():
-            crowd = with_notes(module.read(opened, options), said)
+            crowd = with_notes(module.read(opened, options), [*said, *_not_json(name, opened)])
     return check_names(_with_labels(crowd, options.unlabelled), options)
+
+
+def _not_json(name: str, source: Source) -> list[str]:
+    """Say which files of a folder a format of JSON does not read."""
+    others = [path for path, one in source.sorted_files() if one.suffix not in JSON_SUFFIXES]
+    if not others or name not in of_kind("records") or name == "potato":
+        return []
+    return [f"{len(others)} files are not read, for they are not JSON: {', '.join(others[:5])}"]
 
 
 @contextmanager

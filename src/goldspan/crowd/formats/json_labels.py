@@ -27,6 +27,7 @@ from goldspan.crowd.formats.json_records import (
     Record,
     collect,
     first_objects,
+    json_files,
     keys_of,
     only_one,
     read_records,
@@ -78,6 +79,8 @@ _Said = list[tuple[str | None, str | list[CharSpan]]]
 
 def sniff(source: Source) -> bool:
     """Return whether there are texts with what looks like labels, which no other reader knows."""
+    if len(json_files(source)) < len(source.files or [source]):
+        return False  # a folder with files of another kind
     found = first_objects(source, unless=HEADER)
     rows = unfolded(found)
     if not (any(map(_tool, found)) or any(map(_suspects, rows)) or _as_table(rows)):
