@@ -50,7 +50,7 @@ SHARED = {
 }
 BUDGET = {
     "": 2_260, "aggregation": 14_285, "annotators": 3_035, "auditing": 1_115, "campaign": 7_690,
-    "chains": 1_490, "cli": 7_985, "crowd": 18_955, "report": 2_995, "runners": 890,
+    "chains": 1_490, "cli": 7_985, "crowd": 18_975, "report": 2_995, "runners": 890,
     "selection": 3_160, "simulation": 1_660, "spans": 2_705, "store": 6_615, "tagger": 5_330,
     "web": 10_680, "workers": 7_250,
 }  # fmt: skip

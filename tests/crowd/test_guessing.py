@@ -244,7 +244,7 @@ def test_a_column_that_is_named_settles_it():
     ],
 )
 def test_what_has_no_sign_of_tags_is_not_taken_for_them(data):
-    with pytest.raises(FormatError, match="not recognised"):
+    with pytest.raises(FormatError, match="not recognised|do not say what they are"):
         guess_format(open_source(data))
 
 
@@ -273,3 +273,16 @@ def test_a_table_of_r_with_blanks_between_cells_is_no_plain_text(tmp_path):
         recognise(open_source(path), ReadOptions(), texts=True)
     crowd = read_crowd(path, format="long", delimiter=" ")
     assert (crowd.n_items, crowd.n_workers, len(crowd.answers)) == (1, 2, 2)
+
+
+def test_a_form_with_a_row_per_respondent_is_refused_with_a_way_that_works():
+    rows = [
+        ["Time", "Name", "Good?", "Warm?"],
+        ["1", "Mara", "yes", "no"],
+        ["2", "Ben", "no", "no"],
+    ]
+    with pytest.raises(FormatError, match=r"--format wide --columns item=….*must be transposed"):
+        read_crowd(table(rows[0], rows[1:]))
+    turned = [*zip(*(row[1:] for row in rows), strict=True)]
+    crowd = read_crowd(table(turned[0], turned[1:]), format="wide", columns={"item": "Name"})
+    assert crowd.answers_of("Good?") == {"Mara": ["yes"], "Ben": ["no"]}

@@ -490,7 +490,7 @@ def _lines(
         if result.sets:
             yield "no labels and no sets of alternatives written: pass -o gold.jsonl to keep them"
         else:
-            yield "no labels written: pass -o gold.conll to keep them"
+            yield "no labels written: pass -o FILE to keep them"
 
 
 def _end(result: Consensus | PartitionedResult) -> str:

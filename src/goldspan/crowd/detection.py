@@ -39,7 +39,16 @@ from goldspan.crowd.formats.texts import (
     reject_other_lines,
 )
 from goldspan.crowd.grid import header_names
-from goldspan.crowd.guessing import TEXTS, Guess, Table, guesses, peek, reject_lists, table_of
+from goldspan.crowd.guessing import (
+    ANSWERS,
+    TEXTS,
+    Guess,
+    Table,
+    guesses,
+    peek,
+    reject_lists,
+    table_of,
+)
 from goldspan.crowd.labels import check_names, with_notes
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -177,6 +186,10 @@ def _unknown(source: Source, *, texts: bool) -> str:
             "the format is not recognised: call a file of lines of text .txt, or say the format "
             f"(pool.format in a plan, --format): {', '.join(KINDS)}, conll, attributes, crowd"
         )
+    table = None if source.is_folder or source.is_parquet else peek(source)
+    if table is not None and table.has_header:
+        names = ", ".join(repr(one.name) for one in table.columns[:8])
+        return f"the columns ({names}) do not say what they are: {ANSWERS}"
     return f"the format is not recognised: name one of {', '.join(formats())}"
 
 

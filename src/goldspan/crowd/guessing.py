@@ -34,6 +34,12 @@ TEXTS = (
     *("review", "tweet", "comment"),
 )
 """Usual names of columns of texts, in any case."""
+ANSWERS = (
+    "of a row per answer name those of the item, the worker and the label (--columns item=… "
+    "--columns worker=… --columns label=…), of a column per annotator that of the item (--format "
+    "wide --columns item=…); a table with a row per annotator must be transposed"
+)
+"""What to do with a table of answers whose columns say nothing."""
 _WORKERS = {
     *("worker", "annotator", "rater", "coder", "labeler", "labeller", "judge", "turker", "expert"),
     *("crowdworker", "contributor", "evaluator", "assessor", "grader", "voter", "tagger", "by"),

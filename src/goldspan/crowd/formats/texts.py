@@ -29,7 +29,7 @@ from goldspan.crowd.formats.span_crowd import settle_attributes
 from goldspan.crowd.formats.span_exports import as_json
 from goldspan.crowd.formats.tag_columns import TOKENS
 from goldspan.crowd.grid import exact_rows, header_names
-from goldspan.crowd.guessing import TEXTS, guesses, peek
+from goldspan.crowd.guessing import ANSWERS, TEXTS, guesses, peek
 from goldspan.crowd.model import Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import ImportReport, Source
@@ -360,7 +360,7 @@ def _text_role(columns: _Columns, file: str, listed: str, *, has_tokens: bool) -
     if columns.kind == TABLE and not texts:
         message += (
             '; a table without texts is read with pool.format = "attributes" in a plan, with '
-            "--attributes in goldspan select"
+            f"--attributes in goldspan select; {ANSWERS}"
         )
     raise FormatError([Fault(message, file, 1, kind="columns")])
 
