@@ -46,6 +46,7 @@ def test_what_was_put_in_is_in_the_crowd(items):
         rows = [(who, tags) for who, tags in answers if len(tags) == size]
         place = builder.add_item(name, ["t"] * size, gold=gold)
         assert builder.id_of(place) == name
+        assert builder.item_place(name) == place
         for who, tags in rows:
             builder.add_answer(place, who, tags)
     crowd = builder.build()

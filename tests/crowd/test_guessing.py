@@ -244,7 +244,7 @@ def test_a_column_that_is_named_settles_it():
     ],
 )
 def test_what_has_no_sign_of_tags_is_not_taken_for_them(data):
-    with pytest.raises(FormatError, match="not recognised|do not say what they are"):
+    with pytest.raises(FormatError, match=r"not recognised|do not say what they are"):
         guess_format(open_source(data))
 
 

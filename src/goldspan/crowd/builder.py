@@ -251,6 +251,10 @@ class CrowdBuilder:
         self._items.append(item)
         return len(self._items) - 1
 
+    def item_place(self, item_id: str) -> int | None:
+        """Return the index of an item that was added, None if it was not."""
+        return self._places.get(item_id)
+
     def id_of(self, item: int) -> str:
         """Return the id of an item that was added."""
         return self._items[item].id
