@@ -141,7 +141,7 @@ def test_a_matrix_may_have_ids_or_a_header():
         (b"1,0,1\n0,0,1\n1,1,1\n0,1,0\n", "--format mace"),  # may be measurements
         (b"A,B\nB,B\nA,A\nB,A\nA,A\n", "--format mace"),  # two columns may be anything
         (b"Ann,Oslo,5\nBob,Rome,7\nCid,Oslo,5\n", "not recognised"),
-        (b"Oslo,Rome,Bonn\nRome,Oslo,Kiel\nLyon,Bath,Oslo\n", "not recognised"),
+        (b"Oslo,Rome,Bonn\nRome,Oslo,Kiel\nLyon,Bath,Oslo\n", "do not say what they are"),
     ],
 )
 def test_what_may_be_no_matrix_is_not_read_as_one(data, message):
