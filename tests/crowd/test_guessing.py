@@ -286,3 +286,16 @@ def test_a_form_with_a_row_per_respondent_is_refused_with_a_way_that_works():
     turned = [*zip(*(row[1:] for row in rows), strict=True)]
     crowd = read_crowd(table(turned[0], turned[1:]), format="wide", columns={"item": "Name"})
     assert crowd.answers_of("Good?") == {"Mara": ["yes"], "Ben": ["no"]}
+
+
+@pytest.mark.parametrize(
+    ("header", "columns", "message"),
+    [
+        (b"id,a,b", {"item": "zz"}, "there is no column 'zz'"),
+        (b"id,a,b", {"item": "id", "gold": "9"}, "there is no column '9'"),
+        (b"id,text,gold", {"item": "id"}, "no column of an annotator is left"),
+    ],
+)
+def test_columns_of_a_wide_table_that_are_not_there_are_refused(header, columns, message):
+    with pytest.raises(FormatError, match=message):
+        read_crowd(header + b"\n1,x,y\n2,y,y\n", format="wide", columns=columns)

@@ -249,17 +249,11 @@ def table_of(table: pa.Table, name: str) -> Table:
 
 def has_header(head: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: its cells are no values of theirs."""
-    if len(set(head)) < len(head) or not all(head):
-        named = [cell for cell in head if cell]
-        return len(set(named)) == len(named) and not _repeats(head, body)
-    return not _repeats(head, body)
-
-
-def _repeats(head: Sequence[str], body: Sequence[Sequence[str]]) -> bool:
-    """Whether cells of the first row are values of their columns."""
+    named = [cell for cell in head if cell]
     again = [bool(cell) and any(row[n] == cell for row in body) for n, cell in enumerate(head)]
     known = {*TEXTS, *_WORKERS, *_PERHAPS_WORKERS, *_LABELS, *_GOLD, "item", "id", "token", "word"}
-    return any(again) and not any(cell.lower() in known for cell in head)
+    is_new = not any(again) or any(cell.lower() in known for cell in head)
+    return is_new and len(set(named)) == len(named)
 
 
 def guesses(table: Table, named: Mapping[str, str] | None = None) -> list[Guess]:

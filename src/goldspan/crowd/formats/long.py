@@ -137,6 +137,14 @@ def rows_of_table(table: pa.Table, name: str, found: dict[str, str]) -> Rows:
     return Rows(name, columns, range(1, len(table) + 1))
 
 
+def check_named(names: Iterable[str], header: Sequence[str], file: str) -> None:
+    """Reject columns that were named and are not there."""
+    for name in names:
+        if name not in header:
+            message = f"there is no column {name!r}: the header has {', '.join(header)}"
+            raise FormatError([Fault(message, file=file, line=1, kind="header")])
+
+
 def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict[str, str]:
     """Find the column of every role, by the user's name for it or by the usual ones."""
     _reject_spans(header, file, options)
@@ -144,11 +152,9 @@ def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict
         raise label_studio_error(file)
     found: dict[str, str] = {}
     lower = {name.lower(): name for name in reversed(header)}
+    check_named((options.columns[r] for r in ROLES if r in options.columns), header, file)
     for role, names in ROLES.items():
         wanted = options.columns.get(role)
-        if wanted is not None and wanted not in header:
-            message = f"there is no column {wanted!r}: the header has {', '.join(header)}"
-            raise FormatError([Fault(message, file=file, line=1, kind="header")])
         taken = set(found.values()) | set(options.columns.values())
         guess = next((lower[n] for n in names if n in lower and lower[n] not in taken), None)
         if wanted or guess:
@@ -478,8 +484,11 @@ def named_grid(source: Source, options: ReadOptions) -> tuple[Grid, ReadOptions]
 def read_wide(grid: Grid, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     """Read a table with a row per item and a column of single labels per annotator."""
     header, own = grid.header, ("item", "text", "gold", "doc")
+    check_named(options.columns.values(), header, grid.name)
     named = {role: find for role in own if (find := _named(role, header, options)) is not None}
     workers = options.workers or [name for name in header if name not in named.values()]
+    if not workers:
+        raise FormatError([Fault("no column of an annotator is left", grid.name, 1, kind="header")])
     check_workers(workers, header, grid.name)
     places = np.array([header.index(name) for name in workers])
     row, column = grid.filled("?", places)

@@ -26,7 +26,7 @@ from goldspan.crowd.formats.columns import (
     read_offsets,
     texts_with_offsets,
 )
-from goldspan.crowd.formats.long import named_grid, read_wide
+from goldspan.crowd.formats.long import check_named, named_grid, read_wide
 from goldspan.crowd.grid import Grid, cell_text, header_names
 from goldspan.crowd.labels import (
     listed_bad_labels,
@@ -76,9 +76,7 @@ def find_columns(grid: Grid, options: ReadOptions) -> Columns:
         lower = [name.lower() for name in grid.header]
         return next((lower.index(name) for name in names if name in lower), None)
 
-    for name in options.columns.values():
-        if name not in grid.header:
-            raise fault(f"there is no column {name!r}: the header has {', '.join(grid.header)}")
+    check_named(options.columns.values(), grid.header, grid.name)
     token = find("token", TOKEN)
     if token is None:
         raise fault(
