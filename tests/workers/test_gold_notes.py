@@ -59,9 +59,8 @@ def test_known_items_that_nobody_was_shown_are_counted(crowd, tmp_path):
     assert find_truth(crowd, gold, None).notes == (f"{expected[0]}<mapping>",)
     path = tmp_path / "gold.csv"
     path.write_text("task,label\n" + "".join(f"{k},{v}\n" for k, v in gold.items()))
-    for several in ("refuse", "any"):
-        (note,) = find_truth(crowd, path, None, several).notes
-        assert note.startswith(expected[0])
+    (note,) = find_truth(crowd, path, None).notes
+    assert note.startswith(expected[0])
     read = read_crowd(crowd_file(crowd, tmp_path), gold=path)
     assert find_truth(read, None, None).notes == (f"{expected[0]}{path}",)
     # What a former gold lacked is no matter any more.

@@ -94,7 +94,7 @@ def test_a_label_that_only_gold_has_is_one_to_choose_from(answers):
 
 
 @pytest.mark.parametrize("make", ["mapping", "file", "frame"])
-def test_each_of_several_truths_is_right(answers, make, tmp_path):
+def test_several_truths_of_an_item_are_refused(answers, make, tmp_path):
     import pandas as pd
 
     rows = [("1", "x"), ("1", "y"), ("2", "y"), ("2", "y"), ("3", "z")]
@@ -103,9 +103,7 @@ def test_each_of_several_truths_is_right(answers, make, tmp_path):
     frame.to_csv(path, index=False)
     gold = {"1": ["x", "y"], "2": "y", "3": {"z"}}
     source = {"mapping": gold, "file": path, "frame": frame}[make]
-    found = measure_reliability(answers, source, several="any")
-    assert counts(found) == [(2, 3), (2, 2), (0, 1)]
-    with pytest.raises(InputError, match=r"several truths.*\n?.*several=.any|several=.any"):
+    with pytest.raises(InputError, match="gold 'y' where an earlier row has 'x'"):
         measure_reliability(answers, source)
 
 
@@ -114,7 +112,7 @@ def test_span_counts_are_those_of_the_workers_rates(tagged):
     judged = judge_answers(truth, "span_f1")
     right = np.bincount(tagged.latest.worker, judged.right, tagged.n_workers)
     total = np.bincount(tagged.latest.worker, judged.total, tagged.n_workers)
-    for n, rates in enumerate(worker_rates(tagged, truth.gold[0])):
+    for n, rates in enumerate(worker_rates(tagged, truth.gold)):
         assert right[n] == rates.n_right
         assert total[n] == (rates.n_predicted + rates.n_true) / 2
         assert measure_reliability(tagged).share[n] == pytest.approx(rates.f1, abs=1e-9)
@@ -261,11 +259,6 @@ def test_a_measure_that_does_not_suit_is_refused(answers, measure):
 def test_accuracy_of_sequences_names_the_measure_to_take(tagged):
     with pytest.raises(InputError, match="token_accuracy"):
         measure_reliability(tagged, measure="accuracy")
-
-
-def test_an_unknown_rule_for_several_truths_is_refused(answers):
-    with pytest.raises(UnknownNameError, match="refuse, any"):
-        measure_reliability(answers, {"1": "x"}, several="all")
 
 
 def test_gold_tags_of_another_length_name_the_item(tagged):

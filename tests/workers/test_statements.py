@@ -95,7 +95,7 @@ def test_known_labels_make_a_worker_reliable_or_doubtful():
     crowd = goldspan.read_crowd("\n".join(["task,worker,label", *rows]).encode())
     gold = {str(n): str(n % 2) for n in range(40)}
     truth = find_truth(crowd, gold, None)
-    stated = {one.worker: one for one in state_workers(truth.crowd.with_gold(truth.gold[0]))}
+    stated = {one.worker: one for one in state_workers(truth.crowd)}
     good, bad = stated["good"], stated["bad"]
     assert (good.by, good.settled, good.opinion("", 0.9)) == (GOLD, True, RELIABLE)
     assert good.words("texts").startswith("right in 98 % (")

@@ -1,9 +1,9 @@
-"""Confidences and sets of alternatives in the files that `Consensus.write` made."""
+"""Confidences in the files that `Consensus.write` made."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.aggregation.conformal import Member
 from goldspan.crowd import Crowd
 from goldspan.crowd.formats.columns import parquet_table
 from goldspan.crowd.grid import read_grid
@@ -47,57 +46,6 @@ def read_confidences(path: str, labels: Crowd) -> Written | None:
     if read.faults:
         raise FaultsError(read.faults, "the confidences are damaged: write the labels again")
     return found
-
-
-def read_sets(path: str, labels: Crowd) -> list[list[Member]] | None:
-    """Read the sets of alternatives of a file that `Consensus.write` made."""
-    if labels.gold is None:
-        return None
-    table, rows = _parquet(path), _json_rows(path)
-    if table is not None:
-        if "sets" not in table.column_names:
-            return None
-        every = table["sets"].to_pylist()
-        found = [[Member(**member) for member in one] for item in every for one in item]
-    elif rows is not None:
-        found = list(_sets_of_json(rows, labels))
-    else:
-        cells = [row.get("set") for row in _csv_rows(path) or []]
-        found = [list(map(_label, json.loads(cell))) for cell in cells if cell]
-    if not found:
-        return None
-    tagged = labels.gold_tagged
-    plain = labels.tagset.rules.is_plain
-    n_units = int((tagged.codes >= 0).sum()) if plain else len(find_spans(tagged, labels.tagset))
-    if len(found) != n_units:
-        message = f"{len(found)} sets of alternatives for {n_units} labels: write them again"
-        raise FaultsError([Fault(message, path, kind="confidence")])
-    return found
-
-
-def _label(name: str) -> Member:
-    return Member("label", None, None, name, float("nan"))
-
-
-def _sets_of_json(rows: Mapping[str, Rows], labels: Crowd) -> Iterator[list[Member]]:
-    """Yield the sets of the lines of a file, in order."""
-    for name in labels.item_ids.to_pylist():
-        row = rows.get(name, {})
-        if labels.tagset.rules.is_plain:
-            every = row.get("set", [])
-            yield from (list(map(_label, one)) for one in (
-                [every] if labels.is_classification and every else every
-            ))  # fmt: skip
-            continue
-        for span in _in_order(row.get("gold")):
-            if "set" in span:
-                yield [_member(one) for one in span["set"]]
-
-
-def _member(one: Rows) -> Member:
-    """Return a member with its bounds in tokens of the item."""
-    start, end = one.get("start_token", one.get("start")), one.get("end_token", one.get("end"))
-    return Member(one["kind"], start, end, one.get("type"), one["confidence"])
 
 
 def _in_order(spans: Any) -> list[Rows]:

@@ -32,6 +32,7 @@ _LABEL = ("gold", "truth", "label", "answer", "tag")
 
 def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool = False) -> Crowd:
     """Return the crowd with known tags from a second source."""
+    name = "<mapping>" if isinstance(gold, Mapping) else "<DataFrame>"
     if isinstance(gold, Mapping):
         if not crowd.is_classification:
             return _from_tags(crowd, gold, options)
@@ -42,8 +43,8 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
     plain = replace(options, columns={}, workers=(), strict=False, texts=None)
     if is_dataframe(gold):
         if not crowd.is_classification:
-            return _from_crowd(crowd, read_table(gold, plain), "<DataFrame>", refine)
-        return _from_columns(crowd, _frame_columns(gold, options), "<DataFrame>", options)
+            return _from_crowd(crowd, read_table(gold, plain), name, refine)
+        return _from_columns(crowd, _frame_columns(gold, options), name, options)
     source = open_source(gold, options.text_encoding, options.max_decompressed)
     if crowd.is_classification and _is_table(source):
         return _from_columns(crowd, _read_columns(source, options), source.name, options)
@@ -102,7 +103,6 @@ def flat_tags(crowd: Crowd, known: Mapping[str, Any]) -> list[str | None]:
     lengths = np.diff(crowd.offsets).tolist()
     for key, length in zip(crowd.item_ids.to_pylist(), lengths, strict=True):
         tags = known.get(key, [None] * length)
-        tags = [tags] if isinstance(tags, str) else tags
         if len(tags) != length:
             raise InputError(f"gold of item {key!r} has {len(tags)} tags for {length} tokens")
         flat += tags

@@ -128,7 +128,7 @@ def _is_suspect(context: FlagContext, groups: Groups) -> Bools:
     found = n_answers > 2 * groups.size[groups.of] - 2
     known = count_in_rows(~truth.known, crowd.offsets) == 0
     if known.any():
-        gold = sequence_keys(truth.gold[0], crowd.offsets)[answers.item]
+        gold = sequence_keys(truth.gold, crowd.offsets)[answers.item]
         found = np.where(known[answers.item], groups.key[groups.of] != gold, found)
     if crowd.tagset.rules.is_plain:
         return found
@@ -194,9 +194,8 @@ def _units(context: FlagContext) -> _Units:
     answers, codec = crowd.latest, crowd.tagset
     if codec.rules.is_plain:
         given = np.flatnonzero(answers.codes >= 0)
-        known = gold[0] if len(gold) else np.full(crowd.n_tokens, -1)
         return _Units(
-            np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets)), known.astype(np.int64),
+            np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets)), gold.astype(np.int64),
             crowd.token_of[given], crowd.worker_of[given].astype(np.int64),
             answers.codes[given].astype(np.int64), len(codec.tags),
         )  # fmt: skip
@@ -205,7 +204,7 @@ def _units(context: FlagContext) -> _Units:
     item = answers.item[marks.owner[first]].astype(np.int64)
     spans = _Marks(np.arange(len(first)), marks.token[first], marks.key[first])
     beside = _beside(crowd, marks, spans, item)
-    known = _known(crowd, codec, spans, item, list(gold))
+    known = _known(crowd, codec, spans, item, gold)
     return _Units(item, known, beside.mark, beside.worker, beside.same.astype(np.int64), 2)
 
 
@@ -510,14 +509,14 @@ def _flag(context: FlagContext, model: str, shares: Shares, n: int, p_value: flo
 
 def probed(crowd: Crowd, probes: Crowd, gold: NDArray[np.int16]) -> Iterator[tuple[str, Shares]]:
     """Yield every model of `probes` and how much of its mistakes the workers of a crowd share."""
-    # gold int16 [n_truths, n_tokens]
+    # gold int16 [n_tokens]
     codec = joined(crowd.tagset, probes.tagset)
     answers = crowd.latest
     people = _marks(
         translate(answers.codes, crowd.tagset, codec), answers.offset,
         crowd.offsets[answers.item], codec,
     )  # fmt: skip
-    known = [translate(row, crowd.tagset, codec) for row in gold]
+    known = translate(gold, crowd.tagset, codec)
     place = pc.fill_null(pc.index_in(probes.item_ids, value_set=crowd.item_ids), -1)
     item_of = np.asarray(place.to_numpy(zero_copy_only=False), np.int64)
     there = np.flatnonzero(item_of >= 0)
@@ -588,9 +587,8 @@ def _beside(crowd: Crowd, people: _Marks, marks: _Marks, item: Ints) -> _Beside:
 
 
 def _shares(
-    crowd: Crowd, codec: Codec, people: _Marks, marks: _Marks, item: Ints,
-    gold: list[NDArray[np.int16]],
-) -> Shares:  # fmt: skip
+    crowd: Crowd, codec: Codec, people: _Marks, marks: _Marks, item: Ints, gold: NDArray[np.int16]
+) -> Shares:
     n = crowd.n_workers
     pairs = _beside(crowd, people, marks, item)
     is_right = _known(crowd, codec, marks, item, gold)
@@ -625,19 +623,13 @@ def _shares(
     )  # fmt: skip
 
 
-def _known(
-    crowd: Crowd, codec: Codec, marks: _Marks, item: Ints, gold: list[NDArray[np.int16]]
-) -> Ints:
+def _known(crowd: Crowd, codec: Codec, marks: _Marks, item: Ints, gold: NDArray[np.int16]) -> Ints:
     """Return 1 for marks that are right, 0 for wrong ones, -1 where that is not known."""
     found = np.full(len(item), -1, np.int64)
-    if not gold:
-        return found
-    complete = count_in_rows(gold[0] < 0, crowd.offsets) == 0
-    there = gold[0][marks.token] >= 0 if codec.rules.is_plain else complete[item]
-    found[there] = 0
-    for row in gold:
-        truth = _marks(row, crowd.offsets, crowd.offsets[:-1], codec)
-        found[there & np.isin(marks.key, truth.key)] = 1
+    complete = count_in_rows(gold < 0, crowd.offsets) == 0
+    there = gold[marks.token] >= 0 if codec.rules.is_plain else complete[item]
+    truth = _marks(gold, crowd.offsets, crowd.offsets[:-1], codec)
+    found[there] = np.isin(marks.key[there], truth.key)
     return found
 
 

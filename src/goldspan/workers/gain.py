@@ -276,9 +276,8 @@ def _labels(truth: Truth) -> _Labels:
     given = crowd.latest.codes >= 0
     n_labels = max(2, len(crowd.tagset.tags))
     known = np.zeros((crowd.n_tokens, n_labels))
-    if len(truth.gold):
-        there = np.flatnonzero(truth.gold[0] >= 0)
-        known[there, truth.gold[0][there]] = 1
+    there = np.flatnonzero(truth.known)
+    known[there, truth.gold[there]] = 1
     probs = None
     if truth.result is not None:
         result, width = truth.result, len(truth.result.tagset.tags)

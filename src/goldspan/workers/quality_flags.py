@@ -191,9 +191,7 @@ def true_labels(context: FlagContext) -> NDArray[np.int64]:
     most = votes.max(axis=1, initial=0)
     is_clear = (most > 0) & ((votes == most[:, None]).sum(axis=1) == 1)
     others = np.where(is_clear, votes.argmax(axis=1), -1)
-    if not context.truth.known.any():
-        return others
-    gold = context.truth.gold[0].astype(np.int64)[token]
+    gold = context.truth.gold.astype(np.int64)[token]
     return np.where(gold >= 0, gold, others)
 
 

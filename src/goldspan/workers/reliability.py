@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,17 +13,10 @@ from numpy.typing import NDArray
 from goldspan._arrays import count_in_rows
 from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd, ReadOptions
-from goldspan.crowd.detection import rows_as_table
-from goldspan.crowd.gold import (
-    attach_gold,
-    check_items,
-    flat_tags,
-    rows_of_mapping,
-    tags_of_mapping,
-)
-from goldspan.crowd.labels import joined, recode, translate, with_gold_labels
+from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.labels import joined, recode, translate
 from goldspan.crowd.measures import untouched
-from goldspan.errors import FormatError, InputError, UnknownNameError
+from goldspan.errors import InputError, UnknownNameError
 from goldspan.spans import Tagged, find_spans
 from goldspan.spans.scoring import right_spans
 from goldspan.workers.beta import Reliability
@@ -40,23 +33,22 @@ LEAST = 10
 """So many answers are not all wrong by chance: the labels are written otherwise."""
 
 
-def notes_on_gold(crowd: Crowd, gold: NDArray[np.int16]) -> tuple[str, ...]:
+def notes_on_gold(crowd: Crowd) -> tuple[str, ...]:
     """Return which known labels nobody gave, and which known items are not in the crowd."""
     # Of tags with spans it is the types that are compared: nobody need mark everything with them
-    # gold int16 [n_truths, n_tokens]
+    if crowd.gold is None or not (crowd.gold >= 0).any():
+        return ()
     what, names, of = _vocabulary(crowd)
-    given, known = np.unique(of[crowd.latest.codes]), of[gold]
+    given, known = np.unique(of[crowd.latest.codes]), of[crowd.gold]
     given = given[given >= 0]
     wanted = np.unique(known[known >= 0])
     unheard = np.setdiff1d(wanted, given)
-    if not (gold >= 0).any():
-        return ()
     # Who marks nothing gives no type, of whatever name.
     if not len(unheard) or not len(given):
         return tuple(_unseen(crowd))
     there, answers = ([names[label] for label in labels] for labels in (unheard, given))
     item = np.repeat(np.arange(crowd.n_items), np.diff(crowd.offsets))
-    where = np.unique(item[np.isin(known, unheard).any(axis=0)])
+    where = np.unique(item[np.isin(known, unheard)])
     n_answers = int(np.isin(crowd.latest.item, where).sum())
     some = _listed(there, answers)
     if len(unheard) == len(wanted) and (n_answers >= LEAST or "did you mean" in some):
@@ -114,27 +106,24 @@ def _unseen(crowd: Crowd) -> list[str]:
 # What answers are judged by: known labels, a result's posterior, or known labels before it.
 
 
-SEVERAL = ("refuse", "any")
-"""What an item with several different known labels is."""
-_ITEM = ("item", "task", "item_id", "task_id", "id", "question")
-_LABEL = ("gold", "label", "truth", "answer", "tag")
-
-
 @dataclass(frozen=True, eq=False)
 class Truth:
     """What is known of the truth of a crowd."""
 
-    crowd: Crowd  # The crowd, its tags joined with those of the truth
-    gold: NDArray[np.int16]  # [n_truths, n_tokens], known tags, -1 unknown
+    crowd: Crowd  # The crowd with what is known of it, its tags joined with those of the truth
     result: Consensus | None  # The consensus, or None
     notes: tuple[str, ...] = ()  # What of the gold does not suit the answers, in sentences
 
     @property
+    def gold(self) -> NDArray[np.int16]:
+        """Known tags, int16 [n_tokens], -1 unknown."""
+        gold = self.crowd.gold
+        return np.full(self.crowd.n_tokens, -1, np.int16) if gold is None else gold
+
+    @property
     def known(self) -> NDArray[np.bool_]:
         """Whether a token has gold, bool [n_tokens]."""
-        if not len(self.gold):
-            return np.zeros(self.crowd.n_tokens, np.bool_)
-        return np.asarray(self.gold[0] >= 0)
+        return np.asarray(self.gold >= 0)
 
     @property
     def source(self) -> str:
@@ -146,11 +135,10 @@ class Truth:
 
     def codes(self) -> NDArray[np.int16]:
         """Return the gold and, in items without any, the labels of the result, int16 [n_tokens]."""
-        first = self.gold[0] if len(self.gold) else np.full(self.crowd.n_tokens, -1, np.int16)
         if self.result is None:
-            return first
+            return self.gold
         found = translate(self.result.codes, self.result.tagset, self.crowd.tagset)
-        return np.where(self.with_gold(), first, found).astype(np.int16)
+        return np.where(self.with_gold(), self.gold, found).astype(np.int16)
 
     def with_gold(self) -> NDArray[np.bool_]:
         """Whether a token belongs to an item with gold, bool [n_tokens]."""
@@ -158,24 +146,20 @@ class Truth:
         return np.repeat(count_in_rows(self.known, offsets) > 0, np.diff(offsets))
 
 
-def find_truth(crowd: Crowd, gold: Any, result: Consensus | None, several: str = "refuse") -> Truth:
+def find_truth(crowd: Crowd, gold: Any, result: Consensus | None) -> Truth:
     """Put together what is known."""
-    if several not in SEVERAL:
-        raise UnknownNameError("rule for several truths", several, SEVERAL)
     if result is not None:
         _check_same(crowd, result)
         crowd = recode(crowd, joined(crowd.tagset, result.tagset))
-    if gold is None:
-        none = np.zeros((0, crowd.n_tokens), np.int16)
-        rows = none if crowd.gold is None else crowd.gold[None]
-    else:
-        crowd, rows = _attach(crowd.with_gold(None), gold, several)
-    if result is None and not (rows >= 0).any():
+    if gold is not None:
+        crowd = attach_gold(crowd.with_gold(None), gold, ReadOptions())
+    truth = Truth(crowd, result, notes_on_gold(crowd))
+    if result is None and not truth.known.any():
         raise InputError(
             "there is nothing to judge the workers by: give known labels (gold=), or a result of "
             "the crowd (result=goldspan.aggregate(crowd, …))"
         )
-    return Truth(crowd, rows, result, notes_on_gold(crowd, rows))
+    return truth
 
 
 def _check_same(crowd: Crowd, result: Any) -> None:
@@ -187,86 +171,6 @@ def _check_same(crowd: Crowd, result: Any) -> None:
         raise InputError(f"the result is of another crowd: it is of {other!r}, this is {crowd!r}")
     if not other.item_ids.equals(crowd.item_ids):
         raise InputError("the result is of another crowd: its items are not those of this one")
-
-
-def _attach(crowd: Crowd, gold: Any, several: str) -> tuple[Crowd, NDArray[np.int16]]:
-    if isinstance(gold, Mapping):
-        return _layers(crowd, _of_mapping(crowd, gold, several), "<mapping>")
-    if several == "any" and crowd.is_classification and not isinstance(gold, Crowd):
-        return _layers(crowd, _of_rows(gold), "the gold")
-    try:
-        found = attach_gold(crowd, gold, ReadOptions())
-    except FormatError as error:
-        if not any(fault.kind == "contradictory-gold" for fault in error.faults):
-            raise
-        hint = 'an item has several truths: leave one, or pass several="any" to count each as right'
-        raise FormatError(error.faults, hint) from None
-    return found, found.gold_tagged.codes[None]
-
-
-def _of_mapping(crowd: Crowd, gold: Mapping[Any, Any], several: str) -> dict[str, list[Any]]:
-    """Return the truths of every item: of single labels strings, else tags in order."""
-    if not crowd.is_classification:
-        return {item: [tags] for item, tags in tags_of_mapping(gold).items()}
-    found = _of_rows(rows_as_table(rows_of_mapping(gold)))
-    many = [item for item, labels in found.items() if len(labels) > 1]
-    if many and several == "refuse":
-        some = "1 item has" if len(many) == 1 else f"{len(many)} items have"
-        raise InputError(
-            f"{some} several truths (first: {many[0]!r}): leave one, or pass "
-            'several="any" to count each as right'
-        )
-    return found
-
-
-def _of_rows(gold: Any) -> dict[str, list[Any]]:
-    """Read a table with columns item and label; an item may have several rows."""
-    from goldspan.crowd.formats.columns import as_strings, frame_columns
-    from goldspan.crowd.grid import read_grid
-    from goldspan.crowd.source import open_source
-
-    if hasattr(gold, "columns") or hasattr(gold, "column_names"):
-        table = frame_columns(gold, lambda names: names)
-        names = table.column_names
-        item, label = (
-            as_strings(table.column(_column(names, role)), _column(names, role), "<DataFrame>")
-            for role in (_ITEM, _LABEL)
-        )
-    else:
-        grid = read_grid(open_source(gold), None)
-        item, label = (grid.column(_column(grid.header, role)) for role in (_ITEM, _LABEL))
-    found: dict[str, dict[str, None]] = {}
-    for key, value in zip(item.to_pylist(), label.to_pylist(), strict=True):
-        found.setdefault(key, {})[value] = None
-    return {key: list(values) for key, values in found.items()}
-
-
-def _column(names: Sequence[str], usual: tuple[str, ...]) -> str:
-    lower = {name.lower(): name for name in names}
-    for name in usual:
-        if name in lower:
-            return lower[name]
-    raise InputError(
-        f"gold needs columns item (or task) and label; the table has {', '.join(names)}"
-    )
-
-
-def _layers(
-    crowd: Crowd, truths: Mapping[str, list[Any]], name: str
-) -> tuple[Crowd, NDArray[np.int16]]:
-    """Attach the first truth of every item, then the second, and so on."""
-    hit = check_items(crowd, truths, name)
-    rows: list[NDArray[np.int16]] = []
-    for depth in range(max(map(len, truths.values()))):
-        known = {key: own[depth] for key, own in truths.items() if depth < len(own)}
-        found = with_gold_labels(crowd, flat_tags(crowd, known), ReadOptions(), name)
-        rows = [translate(row, crowd.tagset, found.tagset) for row in rows]
-        rows.append(found.gold_tagged.codes)
-        crowd = found.with_gold(None)
-    note = f"gold for {hit} of {crowd.n_items} items; {len(truths) - hit} others in {name}"
-    report = crowd.import_report
-    crowd = replace(crowd, import_report=replace(report, notes=(*report.notes, note)))
-    return crowd.with_gold(rows[0]), np.stack(rows)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -320,10 +224,9 @@ def label_probs(truth: Truth) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     # returns float64 [n_labels], 0 where unknown; bool [n_labels]
     crowd = truth.crowd
     codes, token = crowd.latest.codes, crowd.token_of
-    given, right = codes >= 0, np.zeros(len(codes))
-    for row in truth.gold:
-        right[(row[token] == codes) & given] = 1.0
+    given = codes >= 0
     judged = truth.known[token] & given
+    right = np.where(judged & (truth.gold[token] == codes), 1.0, 0.0)
     result = truth.result
     if result is None or judged.all():
         return right, judged
@@ -371,7 +274,6 @@ def measure_reliability(
     *,
     measure: str = "auto",
     prior: str | tuple[float, float] = "pool",
-    several: str = "refuse",
     policy: str = "conlleval",
 ) -> Reliability:
     r"""Measure how often every worker is right.
@@ -393,8 +295,6 @@ def measure_reliability(
             but for a smaller variance). "auto" is accuracy for single labels, span_f1 for tags,
             token_accuracy for PLAIN tags of tokens.
         prior: Beta(a, b) as a pair, or "pool": see `Reliability`.
-        several: An item with several different truths is refused ("refuse"), or each of them is
-            right ("any", single labels only).
         policy: How malformed tags are read as spans.
 
     Returns:
@@ -411,7 +311,7 @@ def measure_reliability(
     >>> found.to_arrow().column("mean").to_pylist()
     [0.75, 0.5]
     """
-    truth = find_truth(crowd, gold, result, several)
+    truth = find_truth(crowd, gold, result)
     chosen = choose_measure(truth.crowd, measure)
     judged = judge_answers(truth, chosen, policy)
     if not judged.total.any() and result is None:

@@ -174,8 +174,7 @@ def review_workers(
     _check(crowd, source, method)
     check_families(families)
     if gold is not None:
-        truth = find_truth(crowd, gold, None)
-        crowd = truth.crowd.with_gold(truth.gold[0])
+        crowd = find_truth(crowd, gold, None).crowd
     notes: list[str] = []
     chosen, result = _source(crowd, source, notes), None
     grouping, heeds = None, False
