@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.crowd import Crowd
+from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.model import list_array
 from goldspan.simulation import SimulatedWorker, draw_truth, parse_worker, simulate_crowd
 from goldspan.simulation.annotators import Cm, SpanHabit
-from goldspan.simulation.base import Assignment, no_answers
+from goldspan.simulation.base import Assignment
 from goldspan.spans import Codec
 from goldspan.spans.corpus import SpanArray
 
@@ -222,7 +222,7 @@ def _truth(
         tokens=list_array(pa.array(words, pa.string()), offsets),
         worker_ids=pa.array([], pa.string()),
         tagset=codec,
-        answers=no_answers(),
+        answers=Answers.none(),
         groups=pa.array([f"d{n + 1}" for n in document], pa.string()),
         gold=np.array([codec.index[tag] for tag in tags], np.int16),
     )

@@ -104,10 +104,9 @@ def test_every_item_is_found_by_its_id_though_hashes_meet(hashed, monkeypatch):
     assert {name: places[name] for name in places} == {f"s{n}": n for n in range(30)}
     assert "s30" not in places
     assert places.get(7) is None
-    assert places.twice() is None
     again = pa.array(["a", "b", "c", "b", "a", "a"])
     places = Places(again, keys_of(again))
-    assert (places.twice(), places["b"], places["a"]) == ("a", 1, 0)
+    assert (places["b"], places["a"]) == (1, 0)
 
 
 def test_items_that_come_one_by_one_make_a_pool():
@@ -123,8 +122,8 @@ def test_items_that_come_one_by_one_make_a_pool():
     assert pool.item_ids.to_pylist() == [*"abc"]
     assert [pool.words(n) for n in range(3)] == words
     assert list(pool.given) == texts
-    assert pool.starts.tolist() == [0, 5, 0, 0, 3, 5]
-    assert pool.documents.to_pylist() == documents
+    assert pool.crowd.token_start.tolist() == [0, 5, 0, 0, 3, 5]
+    assert pool.crowd.groups.to_pylist() == documents
     assert pool.text.group.tolist() == Text.of(words, ["d1", "i1", "d1"]).group.tolist()
     with pytest.raises(InputError, match="item a appears in the pool twice"):
         of_rows(Source("x", b"x"), [rows[0], rows[0]], ReadOptions())

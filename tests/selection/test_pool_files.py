@@ -101,8 +101,8 @@ def test_ids_of_a_table_stay_as_they_are_and_other_columns_are_attributes():
     )
     pool = Pool.of(read)
     assert pool.item_ids.to_pylist() == ["007", "008"]
-    assert pool.documents.to_pylist() == ["d1", "d1"]
-    assert pool.attributes == ({"label": "x", "page": "3"}, {})
+    assert pool.crowd.groups.to_pylist() == ["d1", "d1"]
+    assert [pool.cells(0), pool.cells(1)] == [{"label": "x", "page": "3"}, {}]
     assert read.import_report.columns == {"text": "Sentence", "item": "ID", "doc": "doc"}
     assert not is_numbered(read)
 
@@ -113,7 +113,8 @@ def test_a_folder_has_an_item_per_file(tmp_path):
     put(tmp_path / "empty.txt", "")
     put(tmp_path / "README.md", "x")
     read = read_pool(tmp_path)
-    assert Pool.of(read).item_ids.to_pylist() == Pool.of(read).documents.to_pylist() == ["a", "b"]
+    assert Pool.of(read).item_ids.to_pylist() == ["a", "b"]
+    assert Pool.of(read).crowd.groups.to_pylist() == ["a", "b"]
     assert list(Pool.of(read).given) == ["It rains.", "Rome\r\nis old."]
     assert "README.md" in read.import_report.notes[0]
     assert "1 items are empty" in read.import_report.notes[1]
@@ -132,7 +133,7 @@ def test_parquet_of_tokens_and_of_texts(tmp_path):
     pq.write_table(pa.table({"text": TEXTS, "year": range(60)}), tmp_path / "texts.parquet")
     pool = Pool.of(read_pool(tmp_path / "texts.parquet"))
     assert list(pool.given) == TEXTS
-    assert pool.attributes[3] == {"year": 3}
+    assert pool.cells(3) == {"year": 3}
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -140,7 +141,7 @@ def test_a_dataframe_is_read_as_a_table(make):
     pool = Pool.of(read_pool(make({"id": [1, 2], "text": TEXTS[:2], "n": [0.5, None]})))
     assert list(pool.given) == TEXTS[:2]
     assert pool.item_ids.to_pylist() == ["1", "2"]
-    assert pool.attributes[0] == {"n": 0.5}
+    assert pool.cells(0) == {"n": 0.5}
 
 
 def test_tokens_are_those_given_unless_they_are_to_be_cut():
@@ -249,8 +250,8 @@ def test_columns_can_be_named():
     content = b"nr,satz,text,akte\na,eins,x,A1\n"
     read = read_pool(content, "table", text="satz", id="nr", document="akte")
     assert (Pool.of(read).given[0], Pool.of(read).item_ids[0].as_py()) == ("eins", "a")
-    assert Pool.of(read).documents.to_pylist() == ["A1"]
-    assert Pool.of(read).attributes[0] == {"text": "x"}
+    assert Pool.of(read).crowd.groups.to_pylist() == ["A1"]
+    assert Pool.of(read).cells(0) == {"text": "x"}
     with pytest.raises(FormatError, match="no columns to name"):
         read_pool(b"Rome\n", "text", text="satz")
 
@@ -272,8 +273,8 @@ def test_documents_of_lines_keep_their_names_when_the_file_grows():
     blocks = [f"line {n}\nand more\n" for n in range(12)]
     short = Pool.of(read_pool("\n".join(blocks[:9]).encode(), "text"))
     long = Pool.of(read_pool("\n".join(blocks).encode(), "text"))
-    assert long.documents.to_pylist()[: short.n_items] == short.documents.to_pylist()
-    assert Pool.of(read_pool(b"one\ntwo\n", "text")).documents is None
+    assert long.crowd.groups.to_pylist()[: short.n_items] == short.crowd.groups.to_pylist()
+    assert Pool.of(read_pool(b"one\ntwo\n", "text")).crowd.groups is None
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
@@ -284,7 +285,7 @@ def test_a_column_without_a_name_is_an_attribute(ending, tmp_path):
     path.write_text(content[ending], encoding="utf-8")
     read = read_pool(path)
     assert read.import_report.columns == {"text": "text"}
-    assert Pool.of(read).documents is None
+    assert Pool.of(read).crowd.groups is None
     assert Pool.of(read).words(0) == (["Rome", "is", "old"] if ending == "csv" else ["It"])
 
 

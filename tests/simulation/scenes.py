@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from goldspan.crowd import Crowd
+from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.model import list_array
 from goldspan.simulation import parse_worker, simulate_crowd
-from goldspan.simulation.base import no_answers
 from goldspan.spans import Codec
 
 
@@ -23,7 +22,7 @@ def truth_of(items, *, types=("LOC", "ORG", "PER"), encoding="BIO", ids=None):
         tokens=list_array(pa.array(words, pa.string()), tagged.offsets),
         worker_ids=pa.array([], pa.string()),
         tagset=codec,
-        answers=no_answers(),
+        answers=Answers.none(),
         gold=tagged.codes,
     )
 

@@ -367,16 +367,12 @@ def _together(one: _Found, other: _Found) -> _Found:
 
 def _nothing(found: _Found) -> Crowd:
     """Return a crowd with the workers and tags of all partitions, and no items."""
-    none = np.zeros(0, np.int32)
-    answers = Answers(
-        none, none, np.zeros(1, np.int64), none.astype(np.int16), none.astype(np.int16)
-    )
     return Crowd(
         item_ids=pa.array([], pa.string()),
         tokens=pa.array([], pa.list_(pa.string())),
         worker_ids=found.workers,
         tagset=Codec(found.tags, found.encoding),
-        answers=answers,
+        answers=Answers.none(),
     )
 
 

@@ -679,7 +679,7 @@ class Files:
             return {**facts, "token_start": pool.starts_of(n)}
         single: dict[str, Any] = {"labels": list(self.inputs.codec.tags)}
         if pool.text is None:
-            return single | {"attributes": self.inputs.cells(n)}
+            return single | {"attributes": pool.cells(n)}
         return single | {"text": pool.given[n]}
 
     def _take(self, rows: Sequence[Mapping[str, Any]], on_event: OnEvent) -> None:

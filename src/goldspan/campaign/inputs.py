@@ -110,7 +110,7 @@ class CampaignInputs:
     def items(self) -> Iterator[PoolItem]:
         """Return the items as a ledger takes them, with their texts and the places of tokens."""
         pool, single = self.pool, self.plan.is_single
-        documents = None if pool.documents is None else pool.documents
+        documents = None if pool.crowd is None else pool.crowd.groups
         for n, (name, words) in enumerate(zip(self.ids, self.words, strict=True)):
             has_text = pool.text is not None
             yield PoolItem(
@@ -120,17 +120,8 @@ class CampaignInputs:
                 None if documents is None else documents[n].as_py(),
                 str(pool.given[n]) if has_text else None,
                 tuple(pool.starts_of(n)) if has_text and not single else None,
-                self.cells(n),
+                pool.cells(n),
             )
-
-    def cells(self, item: int) -> dict[str, Any]:
-        """Return the attributes of an item, without those that are missing."""
-        found = dict(self.pool.attributes[item]) if self.pool.attributes else {}
-        for name, cells in (self.pool.columns or {}).items():
-            value = cells[item].as_py() if isinstance(cells, pa.Array) else float(cells[item])
-            if value is not None and value == value:  # noqa: PLR0124 - NaN
-                found[name] = value
-        return found
 
 
 def read_inputs(
@@ -159,9 +150,9 @@ def read_inputs(
     }
     bare = CampaignInputs(plan, base, pool, plan.codec, {}, **facts)
     items = items.unanswered(plan.codec, items.item_ids if plan.is_single else None)
-    if items.texts is None and pool.text is not None:
-        texts = pa.array(pool.given, pa.string())
-        items = replace(items, texts=texts, token_start=None if plan.is_single else pool.starts)
+    if items.texts is None and pool.crowd is not None:
+        starts = None if plan.is_single else pool.crowd.token_start
+        items = replace(items, texts=pool.crowd.texts, token_start=starts)
     control = _attempt("control.gold", faults, lambda: _control(bare, items)) or {}
     truth = _attempt("crowd.truth", faults, lambda: _truth(bare, items))
     test = _attempt("evaluate.file", faults, lambda: _test(bare))

@@ -75,6 +75,12 @@ class Answers:
         for name in self.__dataclass_fields__:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
+    @classmethod
+    def none(cls) -> Answers:
+        """Return no answers."""
+        index, codes = np.zeros(0, np.int32), np.zeros(0, np.int16)
+        return cls(index, index, np.zeros(1, np.int64), codes, codes)
+
     def __len__(self) -> int:
         """Count the answers."""
         return len(self.item)
@@ -339,7 +345,6 @@ class Crowd:
 
     def unanswered(self, tagset: Codec, words: pa.Array | None = None) -> Crowd:
         """Return the items alone, with other tags; of given words each is an item's only token."""
-        none, codes = np.zeros(0, np.int32), np.zeros(0, np.int16)
         whole = {} if words is None else {
             "tokens": list_array(words, range(self.n_items + 1)), "token_start": None
         }  # fmt: skip
@@ -347,7 +352,7 @@ class Crowd:
             self,
             worker_ids=pa.array([], pa.string()),
             tagset=tagset,
-            answers=Answers(none, none, np.zeros(1, np.int64), codes, codes),
+            answers=Answers.none(),
             gold=None,
             worker_facts={},
             **whole,

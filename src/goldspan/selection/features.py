@@ -12,93 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from goldspan._arrays import rows_of
-from goldspan._kernel import kernel
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.selection.pool import MISSING, Column, Pool, read_discretiser
 from goldspan.tagger.features import FeatureMap, Template, read_templates
-
-# --------------------------------------------------------------------------------------------------
-# Rows of a sparse matrix of ones: counted, compared.
-
-
-@kernel
-def only_once(
-    bounds: NDArray[np.int64], ids: NDArray[np.int32], n_values: int, kept: NDArray[np.int64]
-) -> NDArray[np.int32]:
-    """Sort the values of every row and leave out what it holds twice."""
-    # bounds int64 [n_items + 1]; ids int32 [nnz]; kept int64 [n_items + 1], written: the new bounds
-    # returns int32 [kept[-1]], the new values
-    last = np.full(n_values, -1, np.int64)
-    found = np.empty(len(ids), np.int32)
-    n = 0
-    kept[0] = 0
-    for item in range(len(bounds) - 1):
-        first = n
-        for place in range(bounds[item], bounds[item + 1]):
-            value = ids[place]
-            if last[value] != item:
-                last[value] = item
-                found[n] = value
-                n += 1
-        found[first:n].sort()
-        kept[item + 1] = n
-    return found[:n].copy()
-
-
-@kernel
-def hash_rows(
-    bounds: NDArray[np.int64], ids: NDArray[np.int32], hashes: NDArray[np.uint64]
-) -> None:
-    """Give rows of the same values the same number."""
-    # bounds int64 [n_items + 1]; ids int32 [nnz], sorted within a row
-    # hashes uint64 [n_items], written
-    for item in range(len(bounds) - 1):
-        total = np.uint64(0xD1B54A32D192ED03)
-        for place in range(bounds[item], bounds[item + 1]):
-            total = (total ^ np.uint64(ids[place] + 1)) * np.uint64(0x9E3779B97F4A7C15)
-            total ^= total >> np.uint64(32)
-        hashes[item] = total
-
-
-@kernel
-def same_as_before(
-    bounds: NDArray[np.int64],  # [n_items + 1]
-    ids: NDArray[np.int32],  # [nnz], sorted within a row
-    order: NDArray[np.int64],  # [n], rows sorted by hash and then by what makes one stay
-    hashes: NDArray[np.uint64],  # [n_items]
-    repeated: NDArray[np.bool_],  # [n_items], written
-) -> None:
-    """Mark every row that equals an earlier one of those with its hash."""
-    first = 0
-    for place in range(1, len(order)):
-        item = order[place]
-        if hashes[item] != hashes[order[first]]:
-            first = place
-            continue
-        a, b = bounds[order[first]], bounds[item]
-        length = bounds[item + 1] - b
-        same = length == bounds[order[first] + 1] - a
-        for n in range(length):
-            same = same and ids[a + n] == ids[b + n]
-        repeated[item] = same
-
-
-@kernel
-def row_sums(
-    bounds: NDArray[np.int64],  # [n_items + 1]
-    ids: NDArray[np.int32],  # [nnz]
-    weights: NDArray[np.float64],  # [n_values]
-    sums: NDArray[np.float64],  # [n_items], written
-) -> None:
-    """Add up the weights of every row, in the order of its values."""
-    for item in range(len(bounds) - 1):
-        total = 0.0
-        for place in range(bounds[item], bounds[item + 1]):
-            total += weights[ids[place]]
-        sums[item] = total
-
 
 # --------------------------------------------------------------------------------------------------
 # Which item has which attribute–value pairs: a sparse matrix of ones.
@@ -122,10 +41,10 @@ class Incidence:
         """Make it of rows in any order, which may hold a value several times."""
         if len(ids) and not (ids.min() >= 0 and ids.max() < n_values <= MOST_VALUES):
             raise InputError(f"attribute values must lie in 0 … {n_values - 1:,}")
-        kept = np.empty(len(bounds), np.int64)
-        first = np.ascontiguousarray(bounds, np.int64)
-        found = only_once(first, np.ascontiguousarray(ids, np.int32), n_values, kept)
-        return cls(kept, found, n_values)
+        shape = (len(bounds) - 1, n_values)
+        return cls.of_matrix(
+            csr_matrix((np.ones(len(ids), np.bool_), ids, bounds), shape, copy=True)
+        )
 
     @classmethod
     def of_sets(cls, items: Iterable[Iterable[int]], n_values: int | None = None) -> Incidence:
@@ -137,12 +56,11 @@ class Incidence:
         return cls.of(bounds, ids, width)
 
     @classmethod
-    def of_matrix(cls, matrix: Any) -> Incidence:
-        """Make it of a SciPy sparse matrix: what is not zero counts as there."""
-        rows = matrix.tocsr().copy()
+    def of_matrix(cls, rows: csr_matrix) -> Incidence:
+        """Make it of a SciPy sparse matrix, which is changed: what is not zero counts as there."""
         rows.sum_duplicates()
         rows.eliminate_zeros()
-        return cls.of(rows.indptr.astype(np.int64), rows.indices, rows.shape[1])
+        return cls(rows.indptr.astype(np.int64), rows.indices.astype(np.int32), rows.shape[1])
 
     @property
     def n_items(self) -> int:
@@ -170,22 +88,21 @@ class Incidence:
         return Incidence(bounds, self.ids[place], self.n_values)
 
     def sums(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Add up the weights of every item's values, float64 [n_items]."""
-        found = np.empty(self.n_items)
-        row_sums(self.bounds, self.ids, np.ascontiguousarray(weights, np.float64), found)
-        return found
+        """Add up the weights of every item's values, in their order, float64 [n_items]."""
+        item = np.repeat(np.arange(self.n_items), np.diff(self.bounds))
+        return np.asarray(np.bincount(item, weights[self.ids], self.n_items))
 
     def repeated(
         self, keep: NDArray[np.float64], among: NDArray[np.bool_] | None = None
     ) -> NDArray[np.bool_]:
-        """Mark the items whose values another has too, all but one of each."""
+        """Mark the items whose values another has too, all but the one of the least `keep`."""
         # keep float64 [n_items]; among bool [n_items]
-        hashes = np.empty(self.n_items, np.uint64)
-        hash_rows(self.bounds, self.ids, hashes)
-        items = np.arange(self.n_items) if among is None else np.flatnonzero(among)
-        order = items[np.lexsort((keep[items], hashes[items]))]
-        found = np.zeros(self.n_items, np.bool_)
-        same_as_before(self.bounds, self.ids, order, hashes, found)
+        found, seen = np.zeros(self.n_items, np.bool_), set()
+        order = np.argsort(keep, kind="stable")
+        for item in (order if among is None else order[among[order]]).tolist():
+            row = self.row(item).tobytes()
+            found[item] = row in seen
+            seen.add(row)
         return found
 
 
@@ -286,7 +203,7 @@ class Features:
         if self.width and items.matrix is not None:
             if items.matrix.shape[1] != self.width:
                 raise InputError(f"a matrix of {items.matrix.shape[1]} columns, not {self.width}")
-            return Incidence.of_matrix(items.matrix)
+            return Incidence.of_matrix(items.matrix.copy())
         if self.words is None and not self.width and items.columns is not None:
             return self._of_columns(items)
         raise InputError(f"these attribute values were fitted on {sort}: the items are another")

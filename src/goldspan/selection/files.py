@@ -138,14 +138,14 @@ def _attributes(file: Source) -> Crowd:
             )
     except pa.ArrowException as error:
         raise InputError(f"{file.name} is not a table of attributes: {error}") from None
-    ids, none, codes = Pool.of(table).item_ids, np.zeros(0, np.int32), np.zeros(0, np.int16)
+    ids = Pool.of(table).item_ids
     more = [name for name in table.column_names if name not in texts.IDS]
     return Crowd(
         item_ids=ids,
         tokens=list_array(ids, np.arange(len(ids) + 1)),
         worker_ids=pa.array([], pa.string()),
         tagset=Codec((), "PLAIN"),
-        answers=Answers(none, none, np.zeros(1, np.int64), codes, codes),
+        answers=Answers.none(),
         attributes=table.select(more),
         import_report=ImportReport(file.name, ATTRIBUTES),
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import chain, pairwise
 from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan._arrays import hash64, keys_of
-from goldspan.crowd import Crowd
-from goldspan.crowd.formats.texts import IDS, joined, placed
+from goldspan.crowd import Answers, Crowd
+from goldspan.crowd.formats.texts import IDS, Strings, repeated_id
+from goldspan.crowd.model import item_texts, list_array
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
-from goldspan.spans import tokenize
+from goldspan.spans import Codec, tokenize
 from goldspan.tagger import Text
 
 # --------------------------------------------------------------------------------------------------
@@ -265,19 +266,6 @@ class Places(Mapping[str, int]):
         """Count the items."""
         return len(self._ids)
 
-    def twice(self) -> str | None:
-        """Return the first id that several items have, None if they differ."""
-        same = np.flatnonzero(self._keys[1:] == self._keys[:-1])
-        near = {int(self._order[n + step]) for n in same.tolist() for step in (0, 1)}
-        seen: dict[str, int] = {}
-        again: list[int] = []
-        for n in sorted(near):
-            name = self._ids[n].as_py()
-            if name in seen:
-                again.append(seen[name])
-            seen.setdefault(name, n)
-        return str(self._ids[min(again)].as_py()) if again else None
-
 
 @dataclass(frozen=True, eq=False)
 class Pool:
@@ -285,24 +273,20 @@ class Pool:
 
     Attributes:
         item_ids: Arrow string array [n_items].
-        text: The words of every item, or None.
+        text: The words of every item as taggers read them; None for tables.
+        crowd: The items with their texts, and where the words begin in them; None for tables.
         columns: The cells of every column by name, or None.
         matrix: SciPy CSR matrix [n_items, n_values] whose entries are attribute–value pairs, or
             None.
-        given: What it was made of, for classifiers; for texts a sequence of strings.
-        starts: First character of every token in its text, int32 [n_tokens]; None for tables.
-        documents: Names of the documents that texts are part of, Arrow strings [n_items], or None.
-        attributes: Other facts about every text by name, [n_items]; empty if there are none.
+        given: What classifiers read: the texts, or the table as it was given.
     """
 
     item_ids: pa.Array
     text: Text | None = None
+    crowd: Crowd | None = field(default=None, repr=False)
     columns: Mapping[str, Cells] | None = None
     matrix: Any = None
     given: Any = field(default=None, repr=False)
-    starts: NDArray[np.int32] | None = field(default=None, repr=False)
-    documents: pa.Array | None = field(default=None, repr=False)
-    attributes: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, pool: Any) -> Pool:
@@ -360,31 +344,43 @@ class Pool:
 
     def starts_of(self, item: int) -> list[int]:
         """Return the first characters of an item's words in its text; none for a row of a table."""
-        if self.text is None or self.starts is None:
+        if self.crowd is None:
             return []
-        found: list[int] = self.starts[slice(*self.text.offsets[item : item + 2])].tolist()
+        assert self.crowd.token_start is not None
+        a, b = self.crowd.offsets[item : item + 2]
+        return list(self.crowd.token_start[a:b].tolist())
+
+    def cells(self, item: int) -> dict[str, Any]:
+        """Return the attributes of an item that are text or numbers, without missing ones."""
+        found = {}
+        for name, cells in self._attributes.items():
+            value = cells[item].item() if isinstance(cells, np.ndarray) else cells[item].as_py()
+            is_known = isinstance(value, str | int | float | bool) and value != ""
+            if is_known and value == value:  # noqa: PLR0124 - NaN
+                found[name] = value
         return found
+
+    @cached_property
+    def _attributes(self) -> Mapping[str, Any]:
+        if self.crowd is None:
+            return self.columns or {}
+        table, roles = self.crowd.attributes, {*self.crowd.import_report.columns.values()}
+        if table is None:
+            return {}
+        return {name: table[name] for name in table.column_names if name not in roles}
 
     def part(self, index: NDArray[np.int64]) -> Pool:
         """Return some items, in the order given."""
+        if self.crowd is not None and self.text is not None:
+            return _of_texts(self.crowd.select_items(index), self.text.select(index))
         kept = pa.array(index)
-        columns = None
-        if self.columns is not None:
-            columns = {
-                name: cells.take(kept) if isinstance(cells, pa.Array) else cells[index]
-                for name, cells in self.columns.items()
-            }
-        starts = [self.starts_of(n) for n in index.tolist()] if self.starts is not None else None
-        return Pool(
-            self.item_ids.take(kept),
-            None if self.text is None else self.text.select(index),
-            columns,
-            None if self.matrix is None else self.matrix[index],
-            self.rows(index),
-            None if starts is None else np.fromiter(chain.from_iterable(starts), np.int32),
-            None if self.documents is None else self.documents.take(kept),
-            tuple(self.attributes[n] for n in index.tolist()) if self.attributes else (),
-        )
+        columns = {
+            name: cells.take(kept) if isinstance(cells, pa.Array) else cells[index]
+            for name, cells in (self.columns or {}).items()
+        }
+        matrix = None if self.matrix is None else self.matrix[index]
+        ids = self.item_ids.take(kept)
+        return Pool(ids, columns=columns or None, matrix=matrix, given=self.rows(index))
 
     def rows(self, index: NDArray[np.int64]) -> Any:
         """Return some items as classifiers read them: rows of what was given, or texts."""
@@ -403,7 +399,7 @@ def _made(pool: Any) -> Pool:
     if isinstance(pool, Crowd):
         return _of_crowd(pool)
     if isinstance(pool, Text):
-        return _of_text(pool, _numbers(len(pool.offsets) - 1))
+        return _of_words(pool)
     if isinstance(pool, np.ndarray):
         return _of_array(pool)
     if hasattr(pool, "tocsr"):
@@ -417,19 +413,18 @@ def _made(pool: Any) -> Pool:
                 f"matrix, not {type(pool).__name__}; read a file with goldspan.read_crowd first"
             )
         if all(isinstance(item, str) for item in pool):
-            texts = list(pool)
-            cut = [tokenize(text) for text in texts]
-            words = [[text[a:b] for a, b in one] for text, one in zip(texts, cut, strict=True)]
+            cut = [tokenize(text) for text in pool]
+            words = [[text[a:b] for a, b in one] for text, one in zip(pool, cut, strict=True)]
             starts = np.fromiter((a for one in cut for a, _ in one), np.int32)
-            return _of_text(Text.of(words), _numbers(len(texts)), texts, starts)
+            return _of_words(Text.of(words), texts=pa.array(pool, pa.string()), token_start=starts)
         if any(isinstance(item, str) or not isinstance(item, Sequence) for item in pool):
             raise InputError("a list of items holds texts or lists of words, all of one sort")
-        return _of_text(Text.of(pool), _numbers(len(pool)))
+        return _of_words(Text.of(pool))
     return _of_frame(pool)
 
 
 def _checked(pool: Pool) -> Pool:
-    twice = pool.place.twice()
+    twice = repeated_id(pool.item_ids)
     if twice is not None:
         raise InputError(f"item {twice} appears in the pool twice: ids must differ")
     return pool
@@ -439,77 +434,47 @@ def _numbers(n: int) -> pa.Array:
     return pa.array(np.arange(n)).cast(pa.string())
 
 
-def _of_text(
-    text: Text,
-    ids: pa.Array,
-    sentences: Sequence[str] | None = None,
-    starts: NDArray[np.int32] | None = None,
-    documents: pa.Array | None = None,
-    attributes: tuple[Mapping[str, Any], ...] = (),
-) -> Pool:
-    if sentences is None:
-        words = text.words.to_pylist()
-        made = [joined(words[a:b]) for a, b in pairwise(text.offsets.tolist())]
-        sentences = [one for one, _ in made]
-        starts = np.fromiter(chain.from_iterable(places for _, places in made), np.int32)
-    if not isinstance(sentences, OnDemand):
-        sentences = OnDemand.strings(pa.array(sentences, pa.large_string()))
-    return Pool(
-        ids.cast(pa.string()), text=text, given=sentences, starts=starts, documents=documents,
-        attributes=attributes,
-    )  # fmt: skip
+def _of_texts(crowd: Crowd, text: Text) -> Pool:
+    return Pool(crowd.item_ids, text, crowd, given=OnDemand.strings(crowd.texts))
+
+
+def _of_words(text: Text, **more: Any) -> Pool:
+    """Take items without ids; `more` are columns of the crowd."""
+    crowd = Crowd(
+        item_ids=_numbers(len(text.offsets) - 1),
+        tokens=list_array(text.words, text.offsets),
+        worker_ids=pa.array([], pa.string()),
+        tagset=Codec(("O",), "BIO"),
+        answers=Answers.none(),
+        **more,
+    )
+    return _of_texts(_with_texts(crowd), text)
 
 
 def _of_crowd(crowd: Crowd) -> Pool:
     words = crowd.tokens.flatten().cast(pa.large_string())
-    if crowd.is_classification and words.cast(pa.string()).equals(crowd.item_ids.cast(pa.string())):
+    if crowd.is_classification and words.equals(crowd.item_ids.cast(pa.large_string())):
         if crowd.attributes is None:
             raise InputError(
                 "the items of this crowd have no words, only names: give a pool with their texts "
                 "or a table of their attributes"
             )
-        names = crowd.attributes.column_names
-        columns = {name: crowd.attributes[name] for name in names}
+        columns = {name: crowd.attributes[name] for name in crowd.attributes.column_names}
         return _of_frame(pa.table({**columns, "item": crowd.item_ids}))
-    documents, group = crowd.groups, None
-    if documents is not None:
-        alone = pa.array([f"i{n}" for n in np.flatnonzero(documents.is_null()).tolist()])
-        named = pc.binary_join_element_wise("d", documents.cast(pa.string()), "")
-        named = pc.replace_with_mask(named, documents.is_null(), alone) if len(alone) else named
-        group = np.asarray(pc.rank(named, tiebreaker="dense"), np.int64) - 1
-    texts, starts = _texts_of(crowd)
-    text = Text(words, crowd.offsets, group)
-    return _of_text(text, crowd.item_ids, texts, starts, documents, _facts_of(crowd))
+    group = None if crowd.groups is None else crowd.document_of
+    items = crowd.unanswered(crowd.tagset)
+    if crowd.import_report.format != "texts":  # whose tokens are where they are said to be
+        items = _with_texts(items)
+    return _of_texts(items, Text(words, crowd.offsets, group))
 
 
-def _facts_of(crowd: Crowd) -> tuple[Mapping[str, Any], ...]:
-    """Return the attributes of every item that are text or numbers, () if none has any."""
-    roles = {*crowd.import_report.columns.values()}
-    table = pa.table({}) if crowd.attributes is None else crowd.attributes
-    found: list[dict[str, Any]] = [{} for _ in range(table.num_rows)]
-    for name in (one for one in table.column_names if one not in roles):
-        for facts, value in zip(found, table[name].to_pylist(), strict=True):
-            if isinstance(value, str | int | float | bool) and value != "":
-                facts[name] = value
-    return tuple(found) if any(found) else ()
-
-
-def _texts_of(crowd: Crowd) -> tuple[Sequence[str], NDArray[np.int32]]:
-    """Return the text of every item and its tokens' places; without a text tokens are joined."""
-    if crowd.import_report.format == "texts":  # every text has its tokens where they are said to be
-        assert crowd.texts is not None
-        assert crowd.token_start is not None
-        return OnDemand.strings(crowd.texts), crowd.token_start
-    texts = [None] * crowd.n_items if crowd.texts is None else crowd.texts.to_pylist()
-    found: list[str] = []
-    places: list[int] = []
-    given = crowd.token_start
-    for n, (words, text) in enumerate(zip(crowd.tokens_list, texts, strict=True)):
-        known = None if given is None else given[slice(*crowd.offsets[n : n + 2])].tolist()
-        sound, starts = placed(words, text, known)
-        found.append(sound)
-        places += starts
-    return found, np.array(places, np.int32)
+def _with_texts(crowd: Crowd) -> Crowd:
+    """Return a crowd with the text of every item; without one its tokens are joined."""
+    texts, starts = Strings(pa.string()), array("i")
+    for one in item_texts(crowd):
+        texts.extend((one.value,))
+        starts.extend(start for start, _ in one.bounds)
+    return replace(crowd, texts=texts.done(), token_start=np.frombuffer(starts, np.int32))
 
 
 def _of_array(rows: NDArray[Any]) -> Pool:

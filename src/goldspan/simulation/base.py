@@ -336,16 +336,9 @@ def draw_truth(
         tokens=list_array(pa.array(ids, pa.string()), offsets),
         worker_ids=pa.array([], pa.string()),
         tagset=codec,
-        answers=no_answers(),
+        answers=Answers.none(),
         gold=code_of[drawn],
     )
-
-
-def no_answers() -> Answers:
-    """Return an empty table of answers."""
-    none = np.zeros(0, np.int32)
-    codes = np.zeros(0, np.int16)
-    return Answers(none, none, np.zeros(1, np.int64), codes, codes)
 
 
 def _checked_shares(shares: Sequence[float] | None, n_labels: int) -> Floats:

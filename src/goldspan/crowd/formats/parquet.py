@@ -234,15 +234,12 @@ def _read_labels(table: pa.Table, name: str) -> Crowd:
         plain = [one for one in table.column_names if not pa.types.is_nested(table[one].type)]
         more = [one for one in plain if one not in {"item", "doc", "text", "label"}]
         starts = _chunk(table["token_start"]).flatten() if "token_start" in there else None
-        nothing = np.zeros(0, np.int32)
         crowd = Crowd(
             item_ids=_chunk(table.column("item")).cast(pa.string()),
             tokens=list_array(tokens.flatten(), bounds),
             worker_ids=pa.array([], pa.string()),
             tagset=codec,
-            answers=Answers(
-                nothing, nothing, np.zeros(1, np.int64), codes[:0], nothing.astype(np.int16)
-            ),
+            answers=Answers.none(),
             groups=_chunk(table.column("doc")) if "doc" in there else None,
             gold=codes,
             texts=_chunk(table.column("text")) if "text" in there else None,

@@ -499,14 +499,13 @@ def of_rows(
             "between two"
         )
     has_groups = groups.null_count < len(groups) and not drop(len(groups.unique()), len(names))
-    none, codes = np.zeros(0, np.int32), np.zeros(0, np.int16)
     roles = {} if columns is None else columns.roles
     return Crowd(
         item_ids=names,
         tokens=list_array(words.done(), np.cumsum(np.frombuffer(lengths, np.int64))),
         worker_ids=pa.array([], pa.string()),
         tagset=Codec(("O",), "BIO"),
-        answers=Answers(none, none, np.zeros(1, np.int64), codes, codes),
+        answers=Answers.none(),
         groups=groups if has_groups else None,
         texts=texts.done(),
         token_start=np.frombuffer(starts, np.int32),
@@ -526,15 +525,16 @@ def _cut(row: Row, rule: str | None, otherwise: str) -> tuple[str, Sequence[str]
         text = joined(row.tokens or [])[0] if row.text is None else row.text
         bounds = tokenize(text, rule or otherwise)
         return text, [text[a:b] for a, b in bounds], [a for a, _ in bounds]
-    if row.text is not None and otherwise == "fine":
+    if row.text is not None:
         try:
             return row.text, row.tokens, starts_in(row.text, row.tokens, row.starts)
         except InputError as error:
-            raise InputError(
-                f'the text does not hold its tokens: {error}; tokens "fine" cut the text again '
-                '(task.tokens = "fine" in a plan), or leave the text out'
-            ) from None
-    text, starts = placed(row.tokens, row.text, row.starts)
+            if otherwise == "fine":
+                raise InputError(
+                    f'the text does not hold its tokens: {error}; tokens "fine" cut the text again '
+                    '(task.tokens = "fine" in a plan), or leave the text out'
+                ) from None
+    text, starts = joined(row.tokens)
     return text, row.tokens, starts
 
 
@@ -542,10 +542,16 @@ def _item_faults(names: pa.Array, file: str) -> list[Fault]:
     """Return what is wrong with the ids: there are none, or one appears twice."""
     if not len(names):
         return [Fault("there is no text in the file: is the path right?", file, kind="empty")]
-    counts = names.value_counts() if len(names.unique()) < len(names) else []
-    twice = next((str(one["values"]) for one in counts if one["counts"].as_py() > 1), None)
+    twice = repeated_id(names)
     message = f"item {twice} appears in the pool twice: ids must differ"
     return [] if twice is None else [Fault(message, file, kind="duplicate-item")]
+
+
+def repeated_id(names: pa.Array) -> str | None:
+    """Return the first id that several items have, None if they differ."""
+    if len(names.unique()) == len(names):
+        return None
+    return next(str(one["values"]) for one in names.value_counts() if one["counts"].as_py() > 1)
 
 
 def _attributes(columns: _Columns, kept: Iterable[int], notes: list[str]) -> pa.Table | None:
@@ -588,18 +594,6 @@ def joined(words: Sequence[str]) -> tuple[str, list[int]]:
         starts.append(place)
         place += len(word) + 1
     return " ".join(words), starts
-
-
-def placed(
-    words: Sequence[str], text: str | None, starts: Sequence[int] | None = None
-) -> tuple[str, list[int]]:
-    """Return a text that holds words, and where each begins: the given one, else one joined."""
-    if text is None:
-        return joined(words)
-    try:
-        return text, starts_in(text, words, starts)
-    except InputError:
-        return joined(words)
 
 
 def starts_in(text: str, words: Sequence[str], starts: Sequence[int] | None = None) -> list[int]:
