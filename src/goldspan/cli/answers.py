@@ -40,6 +40,7 @@ from goldspan.cli.output import (
     check_there,
     key_values,
     not_held,
+    numbers,
     print_result,
     read_value,
     steps,
@@ -183,7 +184,7 @@ def aggregate(
     _check_endings(output, workers_table, to_format)
     method = _method(method, tagger)
     params = method_params(method, param, ties=ties, raw=raw, seed=seed, families=families)
-    from goldspan.aggregation import get_aggregator, use_named_families
+    from goldspan.aggregation import use_named_families
 
     aggregator = get_aggregator(method, **params)
     from goldspan.runners import FileCheckpoint
@@ -196,8 +197,7 @@ def aggregate(
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
         form = _form(output, to_format, crowd)
-        _check_suits(output, form, crowd, trains=bool(tagger) and method == "auto")
-        _check_sets(output, form, coverage)
+        _check_form(output, form, crowd, coverage, trains=bool(tagger) and method == "auto")
         if "families" not in params:
             use_named_families(aggregator, crowd)
         step(f"aggregating with {method}")
@@ -219,7 +219,11 @@ def aggregate(
             (result.tagger or _train(result, worked_by, step.round)).save(tagger)
     for what in (*map(not_held, lost), *(f"goldspan: warning: {one}" for one in result.warnings)):
         warn(what)
-    facts = {"output": output, "report": report, "lost": lost, **_facts(crowd, result, scored)}
+    facts = {
+        "output": output, "report": report, "lost": lost, "result": result.summary(),
+        "warnings": result.warnings, "import": crowd.import_report.to_dict(max_faults=20),
+        "score": scored.to_dict() if scored else None,
+    }  # fmt: skip
     lines = _lines(crowd, result, scored, output, report)
     print_result(facts, lines, as_json=json, to_stderr=output == "-")
     _check_interrupted(result)
@@ -251,11 +255,7 @@ def _shares(
             "and say by --to-format what the files in the folder are"
         )
         raise typer.BadParameter(message)
-    try:
-        shares = [float(one) for one in split.split(",")]
-    except ValueError:
-        message = f"--split takes three numbers, such as 80,10,10, not {split!r}"
-        raise typer.BadParameter(message) from None
+    shares = numbers(split, "--split", "takes three numbers, such as 80,10,10")
     return checked_shares(shares).tolist(), to_format or "datasets"
 
 
@@ -335,8 +335,17 @@ def _form(output: str | None, to_format: str | None, crowd: Crowd) -> str:
     return "span-table" if found == "csv" and not crowd.tagset.rules.is_plain else found
 
 
-def _check_sets(output: str | None, form: str, coverage: float | None) -> None:
-    """Reject a file that has no place for the sets of alternatives, before any work is done."""
+def _check_form(
+    output: str | None, form: str, crowd: Crowd, coverage: float | None, *, trains: bool
+) -> None:
+    """Reject what cannot hold the labels and sets, or learn from them, before they are computed."""
+    from goldspan.aggregation.base import has_words
+
+    if trains and (crowd.is_classification or not has_words(crowd)):
+        raise InputError("--tagger: a tagger learns from tagged words, and there are none")
+    if output and form == "csv" and not crowd.is_classification:
+        message = f"{output}: csv is for single labels and spans; write .conll, .jsonl or .parquet"
+        raise InputError(message)
     if coverage is None or output is None or form in {"jsonl", "parquet", "csv"}:
         return
     name = "CoNLL" if form == "conll" else form
@@ -364,17 +373,6 @@ def _check_endings(output: str | None, workers_table: str | None, to_format: str
         raise InputError(f"{workers_table}: the name must end in .csv or .jsonl")
 
 
-def _check_suits(output: str | None, form: str, crowd: Crowd, *, trains: bool) -> None:
-    """Reject what cannot hold the crowd's labels or learn from them, before they are computed."""
-    from goldspan.aggregation.base import has_words
-
-    if output and form == "csv" and not crowd.is_classification:
-        message = f"{output}: csv is for single labels and spans; write .conll, .jsonl or .parquet"
-        raise InputError(message)
-    if trains and (crowd.is_classification or not has_words(crowd)):
-        raise InputError("--tagger: a tagger learns from tagged words, and there are none")
-
-
 def _train(result: Consensus, runner: Runner, progress: Progress) -> CRF:
     """Train a CRF on the labels."""
     import numpy as np
@@ -390,18 +388,15 @@ def _train(result: Consensus, runner: Runner, progress: Progress) -> CRF:
 
 def _write_workers(result: Consensus, path: str) -> None:
     import json
-    import math
 
+    from goldspan._arrays import plain
     from goldspan.crowd.grid import sheet_text
 
     rows = result.workers.to_pylist()
     if path.endswith(".jsonl"):
         for row in rows:
             row["habits"] = [str(habit) for habit in result.habits(row["worker"])]
-            for name, value in row.items():
-                if isinstance(value, float) and math.isnan(value):
-                    row[name] = None
-        write_text(path, [json.dumps(row, ensure_ascii=False) + "\n" for row in rows])
+        write_text(path, [json.dumps(plain(row), ensure_ascii=False) + "\n" for row in rows])
         return
     write_text(path, [sheet_text(result.workers.column_names, rows)])
 
@@ -453,15 +448,6 @@ def _write(
     return lost
 
 
-def _facts(crowd: Crowd, result: Consensus, scored: Any) -> dict[str, Any]:
-    return {
-        "result": result.summary(),
-        "warnings": result.warnings,
-        "import": crowd.import_report.to_dict(max_faults=20),
-        "score": scored.to_dict() if scored else None,
-    }
-
-
 def _lines(
     crowd: Crowd, result: Consensus, scored: Any, output: str | None, report: str | None
 ) -> Iterator[str]:
@@ -487,10 +473,8 @@ def _lines(
         yield str(scored)
     yield from (f"written: {path}" for path in (output, report) if path and path != "-")
     if not output:
-        if result.sets:
-            yield "no labels and no sets of alternatives written: pass -o gold.jsonl to keep them"
-        else:
-            yield "no labels written: pass -o FILE to keep them"
+        sets, file = (" and no sets of alternatives", "gold.jsonl") if result.sets else ("", "FILE")
+        yield f"no labels{sets} written: pass -o {file} to keep them"
 
 
 def _end(result: Consensus | PartitionedResult) -> str:
@@ -640,8 +624,7 @@ def _unit_lines(found: UnitAgreement) -> Iterator[str]:
         rows = sorted(listed.to_pylist(), key=lambda row: np.nan_to_num(row["gamma"], nan=2))
         shown = rows[:_MOST]
         yield f"\n{what}, the least gamma first ({len(shown)} of {len(rows)}; all with --json)"
-        cells = [list(map(_cell, row.values())) for row in shown]
-        yield table([listed.column_names, *cells], right=tuple(range(1, len(listed.column_names))))
+        yield _listing(listed.column_names, shown)
 
 
 _MOST = 10
@@ -655,16 +638,17 @@ def _agreement_lines(found: Agreement, plot: str | None) -> Iterator[str]:
     rows = sorted(found.workers.to_pylist(), key=lambda row: -row["answers"])
     head = [_HEADS.get(name, name.replace("_", " ")) for name in rows[0]]
     yield ""
-    cells = [list(map(_cell, row.values())) for row in rows]
-    yield table([head, *cells], right=tuple(range(1, len(head))))
+    yield _listing(head, rows)
     if plot:
         yield f"written: {plot}"
 
 
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    return f"{100 * value:.2f}" if isinstance(value, float) else str(value)
+def _listing(head: list[str], rows: list[dict[str, Any]]) -> str:
+    cells = [
+        [f"{100 * v:.2f}" if isinstance(v, float) else "-" if v is None else str(v) for v in row]
+        for row in map(dict.values, rows)
+    ]
+    return table([head, *cells], right=tuple(range(1, len(head))))
 
 
 # --------------------------------------------------------------------------------------------------

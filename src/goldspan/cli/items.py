@@ -32,6 +32,7 @@ from goldspan.cli.output import (
     csv_text,
     key_values,
     not_held,
+    numbers,
     print_result,
     say,
     steps,
@@ -458,7 +459,8 @@ def _drawn(items: int, labels: str | None, shares: str | None, seed: int) -> Cro
 
     names = ("2" if labels is None else labels).split(",")
     number = int(names[0]) if len(names) == 1 and names[0].isdecimal() else None
-    weights = None if shares is None else _numbers(shares, "--shares")
+    wanted = "must be numbers such as 3,1"
+    weights = None if shares is None else numbers(shares, "--shares", wanted)
     chosen = names if number is None else number
     return draw_truth(items, chosen, shares=weights, seed=seed)
 
@@ -466,14 +468,6 @@ def _drawn(items: int, labels: str | None, shares: str | None, seed: int) -> Cro
 def _weights(workload: str) -> str | list[float]:
     from goldspan.simulation.crowd import WORKLOADS
 
-    return workload if workload in WORKLOADS else _numbers(workload, "--workload")
-
-
-def _numbers(text: str, option: str) -> list[float]:
-    try:
-        return [float(word) for word in text.split(",")]
-    except ValueError:
-        hint = "equal, zipf or " if option == "--workload" else ""
-        raise typer.BadParameter(
-            f"{option} must be {hint}numbers such as 3,1, not {text}"
-        ) from None
+    if workload in WORKLOADS:
+        return workload
+    return numbers(workload, "--workload", "must be equal, zipf or numbers such as 3,1")

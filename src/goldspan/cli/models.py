@@ -590,15 +590,13 @@ def _of_pool(source: str, rule: str, max_decompressed: str | None) -> Iterator[I
 
 def _items(crowd: Crowd) -> Iterator[Item]:
     from goldspan.crowd.formats.span_exports import attribute_rows
-    from goldspan.selection import Pool
+    from goldspan.crowd.model import item_texts
     from goldspan.tagger.streams import Item
 
-    pool, rows = Pool.of(crowd), attribute_rows(crowd)
-    for n, name in enumerate(pool.item_ids.to_pylist()):
-        words, text = pool.words(n), str(pool.given[n])
-        bounds = [(a, a + len(w)) for a, w in zip(pool.starts_of(n), words, strict=True)]
+    names, rows = crowd.item_ids.to_pylist(), attribute_rows(crowd)
+    for n, text in enumerate(item_texts(crowd)):
         facts = {key: value for key, value in rows[n].items() if value is not None}
-        yield Item(words, name, n, text, bounds, facts)
+        yield Item(crowd.tokens_list[n], names[n], n, text.value, text.bounds, facts)
 
 
 class _NoTable:

@@ -155,6 +155,14 @@ def listed(lists: list[str] | None, option: str) -> list[str] | None:
     return [value for row in rows for value in row if value]
 
 
+def numbers(text: str, option: str, wanted: str) -> list[float]:
+    """Read numbers between commas; a message says what is `wanted` of the option."""
+    try:
+        return [float(one) for one in text.split(",")]
+    except ValueError:
+        raise typer.BadParameter(f"{option} {wanted}, not {text!r}") from None
+
+
 def check_outputs(
     *outputs: str | None,  # Names of files; None and "-" (standard output) are left out
     inputs: Iterable[str | None] = (),  # Files that the command reads

@@ -209,28 +209,22 @@ class Picked:
     """What a rule picked, in order."""
 
     item: NDArray[np.int64]  # [n_picks], indexes in the pool
-    gain: NDArray[np.float64]  # [n_picks]
-    level: NDArray[np.int64]  # [n_picks], cover that was being finished; 0 for rules without levels
-    rule: tuple[str, ...]  # The name of the rule that picked each
-    why: tuple[str, ...]  # A few words per pick
-    stopped: str  # "budget", "saturated" or "exhausted"
+    gain: NDArray[np.float64]  # [n_picks], what each was picked for
+    # [n_picks], the cover that was being finished; 0 for rules without levels
+    level: NDArray[np.int64] = field(repr=False)
+    rule: tuple[str, ...] = field(repr=False)  # The name of the rule that picked each
+    why: tuple[str, ...] = field(repr=False)  # A few words per pick
+    stopped: str  # "budget": nothing more fits; "saturated" or "exhausted"
     facts: dict[str, Any] = field(default_factory=dict)  # Numbers about the whole
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Selection(Picked):
     """Items to label, the first picked first."""
 
     pool: Pool = field(repr=False)  # What they were chosen from
-    item: NDArray[np.int64]  # [n_picks], their indexes in the pool
-    gain: NDArray[np.float64]  # [n_picks], what each was picked for
     cost: NDArray[Any]  # [n_picks], int64 or float64
     unit: str  # Of the cost: "items", "tokens", "micro" (millionths of money) or "cost"
-    rule: tuple[str, ...] = field(repr=False)  # The rule that picked each
-    level: NDArray[np.int64] = field(repr=False)  # [n_picks], the cover that was being finished
-    why: tuple[str, ...] = field(repr=False)  # A few words per pick
-    stopped: str  # "budget": nothing more fits
-    facts: dict[str, Any]  # Numbers about the whole, such as how many duplicates were left out
     seed: int = 0
 
     def __len__(self) -> int:
@@ -331,9 +325,8 @@ class Known:
 
 
 def _labelled(pool: Pool, labelled: Any) -> tuple[NDArray[np.bool_], Pool | None]:
-    marked = np.zeros(pool.n_items, np.bool_)
     if labelled is None or (isinstance(labelled, Sequence | set) and not len(labelled)):
-        return marked, None
+        return np.zeros(pool.n_items, np.bool_), None
     chosen: Any = list(labelled) if isinstance(labelled, Sequence | set) else labelled
     if isinstance(chosen, list) and all(isinstance(one, str) for one in chosen):
         return _marked(pool, chosen), None
@@ -451,8 +444,7 @@ SMOOTHING = 5.0
 
 
 def error_rate(task: Task, strength: float = SMOOTHING) -> NDArray[np.float64]:
-    """Return how much likelier than on average a model errs on items like each of the pool."""
-    # returns float64 [n_items]
+    """Return how much likelier than on average a model errs on each item, float64 [n_items]."""
     items = task.described.items
     names, rows = task.known.rows(task.pool, items, task.described.features)
     rate, mean = task.known.error_rates(names, rows, strength)
@@ -544,10 +536,9 @@ class Selector(Estimator, ABC):
         )  # fmt: skip
         found = self.pick(task)
         facts = {"pool": items.n_items, "labelled": known.count, **found.facts}
-        return Selection(
-            items, found.item, found.gain, limits.cost[found.item], limits.unit, found.rule,
-            found.level, found.why, found.stopped, facts, seed,
-        )  # fmt: skip
+        picked = {**vars(found), "facts": facts}
+        cost = limits.cost[found.item]
+        return Selection(**picked, pool=items, cost=cost, unit=limits.unit, seed=seed)
 
     def __eq__(self, other: object) -> bool:
         """Compare the parameters of two rules of the same kind."""

@@ -218,15 +218,6 @@ def sift(
 # Coverage of a pool too large for one greedy run: in parts, then among what the parts picked.
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A part of the pool."""
-
-    index: NDArray[np.int64]  # [n], its items in the pool
-    items: Incidence  # Which of them has which values
-    spending: Spending  # What may be spent; arrays for these items
-
-
 class PartitionedCoverage(Coverage):
     """`Coverage` in two rounds over parts of the pool; `runner` says where they are worked on.
 
@@ -265,10 +256,13 @@ def cover_in_parts(
     """Pick greedily within parts, then among their picks."""
     place = np.empty(items.n_items, np.int64)
     place[ranks] = np.arange(len(ranks))
-    shards = [_part(items, spending, ranks[np.sort(place[index])]) for index in parts if len(index)]
-    found = runner.map(_cover_part, shards, wanted)
-    chosen = np.concatenate([np.zeros(0, np.int64), *(one.item for one in found)])
-    last = _cover_part(_part(items, spending, ranks[np.sort(place[chosen])]), wanted)
+
+    def part(index: NDArray[np.int64]) -> Part:
+        ranked = ranks[np.sort(place[index])]
+        return ranked, items.take(ranked), spending.take(ranked)
+
+    found = runner.map(_cover_part, [part(index) for index in parts if len(index)], wanted)
+    last = _cover_part(part(np.concatenate([ranks[:0], *(one.item for one in found)])), wanted)
     best = max([last, *found], key=lambda one: wanted.value(one.counts))
     # A part that is used up says nothing about the pool.
     stopped = EXHAUSTED if len(best.item) == len(ranks) else best.stopped
@@ -277,20 +271,14 @@ def cover_in_parts(
     return best._replace(stopped=stopped)
 
 
-def _part(items: Incidence, spending: Spending, index: NDArray[np.int64]) -> Part:
-    """Cut out some items; they stand in the order of their ranks, which decides ties."""
-    own = Spending(
-        spending.most,
-        None if spending.spend is None else spending.spend[index],
-        spending.budget,
-        None if spending.shares is None else spending.shares[index],
-    )
-    return Part(index, items.take(index), own)
+Part = tuple[NDArray[np.int64], Incidence, Spending]
+"""Items by rank, which decides ties; which of them has which values; what each costs."""
 
 
 def _cover_part(part: Part, wanted: Wanted) -> Picks:
-    found = cover(part.items, wanted, part.spending, np.arange(len(part.index)))
-    return found._replace(item=part.index[found.item])
+    index, items, spending = part
+    found = cover(items, wanted, spending, np.arange(len(index)))
+    return found._replace(item=index[found.item])
 
 
 # --------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heapreplace
 from typing import NamedTuple
 
@@ -122,6 +122,12 @@ class Spending:
     budget: float = np.inf  # In the unit of `spend`
     shares: Floats | None = None  # [n_items], positive: gains are divided by it; None: they are not
 
+    def take(self, index: NDArray[np.int64]) -> Spending:
+        """Return what may be spent on some items."""
+        spend = None if self.spend is None else self.spend[index]
+        shares = None if self.shares is None else self.shares[index]
+        return replace(self, spend=spend, shares=shares)
+
 
 class Picks(NamedTuple):
     """What was picked, in order."""
@@ -228,9 +234,7 @@ def _begun_with(
     counts[row] += 1
     out[first] = True
     spend = np.zeros(items.n_items) if spending.spend is None else spending.spend
-    left = Spending(
-        spending.most - 1, spending.spend, spending.budget - spend[first], spending.shares
-    )
+    left = replace(spending, most=spending.most - 1, budget=spending.budget - spend[first])
     rest = _levels(items, wanted, left, ranks, out, counts)
     weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
     value = row[np.argmax(np.where(start[row] < wanted.w, weights[row], -1.0))]

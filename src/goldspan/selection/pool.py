@@ -304,7 +304,11 @@ class Pool:
         >>> Pool.of(["Rome is old .", "So is Athens ."]).n_tokens.tolist()
         [4, 4]
         """
-        return _checked(_made(pool))
+        made = _made(pool)
+        twice = None if made is pool else repeated_id(made.item_ids)
+        if twice is not None:
+            raise InputError(f"item {twice} appears in the pool twice: ids must differ")
+        return made
 
     @property
     def n_items(self) -> int:
@@ -406,28 +410,21 @@ def _made(pool: Any) -> Pool:
         rows = pool.tocsr()
         return Pool(_numbers(rows.shape[0]), matrix=rows, given=rows)
     is_frame = hasattr(pool, "columns") or hasattr(pool, "column_names")
-    if isinstance(pool, str | bytes | Mapping) or not is_frame:
-        if isinstance(pool, str | bytes | Mapping) or not isinstance(pool, Sequence):
-            raise InputError(
-                "a pool is a Crowd, a list of texts, a list of lists of words, a DataFrame or a "
-                f"matrix, not {type(pool).__name__}; read a file with goldspan.read_crowd first"
-            )
-        if all(isinstance(item, str) for item in pool):
-            cut = [tokenize(text) for text in pool]
-            words = [[text[a:b] for a, b in one] for text, one in zip(pool, cut, strict=True)]
-            starts = np.fromiter((a for one in cut for a, _ in one), np.int32)
-            return _of_words(Text.of(words), texts=pa.array(pool, pa.string()), token_start=starts)
-        if any(isinstance(item, str) or not isinstance(item, Sequence) for item in pool):
-            raise InputError("a list of items holds texts or lists of words, all of one sort")
-        return _of_words(Text.of(pool))
-    return _of_frame(pool)
-
-
-def _checked(pool: Pool) -> Pool:
-    twice = repeated_id(pool.item_ids)
-    if twice is not None:
-        raise InputError(f"item {twice} appears in the pool twice: ids must differ")
-    return pool
+    if isinstance(pool, str | bytes | Mapping) or not (is_frame or isinstance(pool, Sequence)):
+        raise InputError(
+            "a pool is a Crowd, a list of texts, a list of lists of words, a DataFrame or a "
+            f"matrix, not {type(pool).__name__}; read a file with goldspan.read_crowd first"
+        )
+    if is_frame:
+        return _of_frame(pool)
+    if all(isinstance(item, str) for item in pool):
+        cut = [tokenize(text) for text in pool]
+        words = [[text[a:b] for a, b in one] for text, one in zip(pool, cut, strict=True)]
+        starts = np.fromiter((a for one in cut for a, _ in one), np.int32)
+        return _of_words(Text.of(words), texts=pa.array(pool, pa.string()), token_start=starts)
+    if any(isinstance(item, str) or not isinstance(item, Sequence) for item in pool):
+        raise InputError("a list of items holds texts or lists of words, all of one sort")
+    return _of_words(Text.of(pool))
 
 
 def _numbers(n: int) -> pa.Array:

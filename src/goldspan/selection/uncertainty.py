@@ -334,13 +334,10 @@ class Mnlp(Uncertainty):
         return np.asarray(-path_log_probs(tagger, text, 1)[:, 0] / lengths)
 
 
-class TokenEntropy(Uncertainty):
+class TokenEntropy(Entropy):
     """Mean over tokens of the entropy of a token's tag, in nats."""
 
     name = "token-entropy"
-
-    def _of_labels(self, probs: Floats) -> Floats:
-        return np.asarray(entr(probs).sum(axis=1))
 
     def _of_sequences(self, tagger: Tagger, text: Text) -> Floats:
         found = tagger.tag(text, least=np.inf)
