@@ -63,7 +63,7 @@ def read_pool(
         return texts.read(Source("<DataFrame>", table=source), options, tokens)
     file = open_source(source, max_decompressed=max_decompressed)
     if format == ATTRIBUTES:
-        _reject_columns(named, format, file)
+        texts.reject_columns(named, format, file)
         return _attributes(file)
     if format in texts.KINDS:
         return texts.read(file, options, tokens, format)
@@ -71,7 +71,7 @@ def read_pool(
     name, given, said = recognise(file, given, texts=format != CROWD)
     if name == "texts":
         return with_notes(texts.read(file, options, tokens), said)
-    _reject_columns(named, name, file)
+    texts.reject_columns(named, name, file)
     if name == CONLL:
         return texts.of_rows(
             file, _words(file), options, tokens, notes=texts.said(file), drop=int.__eq__
@@ -108,13 +108,6 @@ def _words(file: Source) -> Iterator[texts.Row]:
             item.name, Fault("", file.name), item.text or None, item.words, starts,
             str(item.document),
         )  # fmt: skip
-
-
-def _reject_columns(named: dict[str, str], name: str, file: Source) -> None:
-    if named:
-        given = ", ".join({"item": "id", "doc": "document"}.get(role, role) for role in named)
-        message = f"there are no columns to name in a pool of the format {name}: leave out {given}"
-        raise FormatError([Fault(message, file.name, kind="columns")])
 
 
 def _attributes(file: Source) -> Crowd:

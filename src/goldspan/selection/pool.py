@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Generic, TypeAlias, TypeVar, overload
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -174,12 +174,12 @@ class Column:
 
     def facts(self) -> dict[str, Any]:
         """Return everything as JSON has it."""
-        kind = "" if self.rule is None else self.rule.name
+        rule = self.rule
         return {
             "name": self.name,
-            "rule": None if self.rule is None else str(self.rule),
-            "step": self.rule.number if self.rule and kind == "nearest" else None,
-            "edges": list(self.rule.edges) if self.rule and kind == "quantile" else None,
+            "rule": None if rule is None else str(rule),
+            "step": None if rule is None else rule.number,
+            "edges": None if rule is None else list(rule.edges),
             "values": list(self.values),
             "has_missing": self.has_missing,
         }
@@ -188,9 +188,9 @@ class Column:
     def of_facts(cls, facts: dict[str, Any]) -> Column:
         """Take what `facts` gave."""
         rule = None if facts["rule"] is None else read_discretiser(facts["rule"])
-        if rule is not None:
-            number = facts["step"] if rule.name == "nearest" else rule.number
-            rule = Discretiser(rule.name, number, tuple(map(float, facts["edges"] or ())))
+        if rule is not None:  # its text has the step rounded
+            edges = tuple(map(float, facts["edges"] or ()))
+            rule = replace(rule, number=facts["step"] or rule.number, edges=edges)
         kind = str if rule is None else float
         values: Any = tuple(kind(value) for value in facts["values"])
         return cls(str(facts["name"]), rule, values, bool(facts["has_missing"]))
@@ -218,16 +218,10 @@ class OnDemand(Sequence[Made], Generic[Made]):
         """Count them."""
         return self._length
 
-    @overload
-    def __getitem__(self, index: int) -> Made: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Made]: ...
-    def __getitem__(self, index: int | slice) -> Made | list[Made]:
-        """Make one, or a list of some."""
-        places = range(self._length)
-        if isinstance(index, slice):
-            return [self._make(n) for n in places[index]]
-        return self._make(places[index])
+    def __getitem__(self, index: Any) -> Any:
+        """Make one, or a list of those of a slice."""
+        found = range(self._length)[index]
+        return self._make(found) if isinstance(found, int) else [*map(self._make, found)]
 
     def __iter__(self) -> Iterator[Made]:
         """Make one after the other."""

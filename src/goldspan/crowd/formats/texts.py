@@ -155,10 +155,8 @@ def read(
     With a `rule` also those are cut whose tokens the file gives; "given" cuts none.
     """
     kind = kind or _kind(source)
-    if kind in {TEXT, FOLDER} and options.columns:
-        given = ", ".join(_OPTIONS.get(role, role) for role in options.columns)
-        message = f"there are no columns to name in texts of the format {kind}: leave out {given}"
-        raise FormatError([Fault(message, source.name, kind="columns")])
+    if kind in {TEXT, FOLDER}:
+        reject_columns(options.columns, kind, source)
     if kind == TEXT:
         return of_rows(
             source, _lines(source), options, rule, notes=said(source), drop=lambda n, _: n < 2
@@ -169,6 +167,14 @@ def read(
     columns = (_json if kind in {JSON, JSONL} else _table)(source, options)
     columns = columns._replace(roles=_roles(columns, source.name, options))
     return of_rows(source, _rows(columns), options, rule, notes=columns.notes, columns=columns)
+
+
+def reject_columns(columns: Mapping[str, str], name: str, source: Source) -> None:
+    """Reject columns that are named where the format has none to name."""
+    if columns:
+        given = ", ".join(_OPTIONS.get(role, role) for role in columns)
+        message = f"there are no columns to name in a pool of the format {name}: leave out {given}"
+        raise FormatError([Fault(message, source.name, kind="columns")])
 
 
 def is_numbered(crowd: Crowd) -> bool:
@@ -234,13 +240,17 @@ def _files(source: Source) -> tuple[list[Row], list[str]]:
         end = 2 if value.endswith("\r\n") else value.endswith(("\n", "\r"))
         name = str(PurePosixPath(path.removesuffix(".gz")).with_suffix(""))
         rows.append(Row(name, Fault("", one.name), value[: len(value) - end], document=name))
-    shown_files = ", ".join(others[:_SHOWN]) + (" …" if len(others) > _SHOWN else "")
     if not rows:
-        seen = shown_files or "nothing"
+        seen = _first(others) or "nothing"
         message = f"the folder has no .txt file, and is none of a crowd; it has {seen}"
         raise FormatError([Fault(message, source.name, kind="format")])
-    left = f"{len(others)} files that are not .txt are left out: {shown_files}"
+    left = f"{len(others)} files that are not .txt are left out: {_first(others)}"
     return rows, [left] if others else []
+
+
+def _first(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
 
 
 class _Columns(NamedTuple):
@@ -488,11 +498,8 @@ def of_rows(
         raise FormatError(faults, "the pool is refused")
     attributes = None if columns is None else _attributes(columns, kept, said)
     if empty:
-        more = f" and {len(empty) - _SHOWN} more" if len(empty) > _SHOWN else ""
-        shown_ids = f"{', '.join(empty[:_SHOWN])}{more}"
-        said.append(
-            f"{len(empty)} items are empty, with nothing to label, and left out: {shown_ids}"
-        )
+        left = f"{len(empty)} items are empty, with nothing to label, and left out"
+        said.append(f"{left}: {_first(empty)}")
     if n_made:
         said.append(
             f"{n_made} items have tokens and no text: their texts are the tokens with a blank "
