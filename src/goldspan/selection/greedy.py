@@ -151,12 +151,30 @@ def cover(
     out = np.zeros(items.n_items, np.bool_) if is_out is None else is_out.copy()
     start = np.zeros(items.n_values, np.int64) if wanted.counts is None else wanted.counts
     found = _levels(items, wanted, spending, ranks, out.copy(), start)
-    if spending.spend is None or spending.shares is None or not len(found.item):
+    spend = spending.spend
+    if spend is None or spending.shares is None or not len(found.item):
         return found
-    best, single = _best_single(items, wanted, spending, ranks, out, start)
-    if best < 0 or single <= wanted.value(found.counts) - wanted.value(start):
+    # The item that fits and gains most of f alone may be better than all of them
+    weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
+    gains = items.sums(np.where(start < wanted.w, weights, 0.0))
+    gains[out | (spend > _room(spending))] = 0.0
+    best = int(ranks[np.argmax(gains[ranks])])
+    if gains[best] <= wanted.value(found.counts) - wanted.value(start):
         return found
-    return _begun_with(best, single, items, wanted, spending, ranks, out, start)
+    row, counts = items.row(best), start.copy()
+    counts[row] += 1
+    out[best] = True
+    left = replace(spending, most=spending.most - 1, budget=spending.budget - spend[best])
+    rest = _levels(items, wanted, left, ranks, out, counts)
+    value = row[np.argmax(np.where(start[row] < wanted.w, weights[row], -1.0))]
+    return Picks(
+        np.concatenate([[best], rest.item]),
+        np.concatenate([[gains[best]], rest.gain]),
+        np.concatenate([[int(wanted.order == "levels")], rest.level]),
+        np.concatenate([[value], rest.value]).astype(np.int32),
+        rest.stopped,
+        rest.counts,
+    )
 
 
 def _levels(
@@ -164,44 +182,30 @@ def _levels(
     out: NDArray[np.bool_], start: NDArray[np.int64],
 ) -> Picks:  # fmt: skip
     """Run through the levels until the budget or the pool is used up; `out` is changed."""
-    counts, left, most = start.copy(), _room(spending), spending.most
-    kept: list[tuple[NDArray[np.int64], Floats, NDArray[np.int32], int]] = []
+    weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
+    shares = np.ones(items.n_items) if spending.shares is None else spending.shares
+    spend = np.zeros(items.n_items) if spending.spend is None else spending.spend
+    counts, left, most = start.copy(), _room(spending), min(spending.most, items.n_items)
+    kept: list[tuple[NDArray[np.int64], Floats, NDArray[np.int32], NDArray[np.int64]]] = []
     is_tight = False
     is_leveled = wanted.order == "levels"
     for level in range(1, wanted.w + 1) if is_leveled else (wanted.w,):
         need = np.maximum(0, level - counts).astype(np.int32)
-        if wanted.weights is not None:
-            need[wanted.weights <= 0] = 0
-        picked, gains, why, left, tight = _one_pass(
-            items, wanted.weights, spending, ranks, need, out, most, left
-        )
-        most -= len(picked)
+        need[weights <= 0] = 0
+        picked, gains, why = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int32)
+        n, left, tight = pick(
+            items.bounds, items.ids, weights, shares, spend, left, ranks, need, out, picked, gains,
+            why,
+        )  # fmt: skip
+        most -= n
         is_tight |= tight
-        kept.append((picked, gains, why, level if is_leveled else 0))
-        counts += np.bincount(items.take(picked).ids, minlength=items.n_values)
+        kept.append((picked[:n], gains[:n], why[:n], np.full(n, level if is_leveled else 0)))
+        counts += np.bincount(items.take(picked[:n]).ids, minlength=items.n_values)
         if not most:
             break
-    item, gain, value = (np.concatenate([part[n] for part in kept]) for n in range(3))
-    levels = np.concatenate([np.full(len(part[0]), part[3], np.int64) for part in kept])
+    item, gain, value, levels = map(np.concatenate, zip(*kept, strict=True))
     stopped = BUDGET if is_tight or (not most and not out.all()) else SATURATED
     return Picks(item, gain, levels, value, EXHAUSTED if out.all() else stopped, counts)
-
-
-def _one_pass(
-    items: Incidence, weights: Floats | None, spending: Spending, ranks: NDArray[np.int64],
-    need: NDArray[np.int32], out: NDArray[np.bool_], most: int, left: float,
-) -> tuple[NDArray[np.int64], Floats, NDArray[np.int32], float, bool]:  # fmt: skip
-    most = min(most, items.n_items)
-    picked, gains, why = np.empty(most, np.int64), np.empty(most), np.empty(most, np.int32)
-    even = np.ones(items.n_items)
-    n, left, is_tight = pick(
-        items.bounds, items.ids,
-        np.ones(items.n_values) if weights is None else weights,
-        even if spending.shares is None else spending.shares,
-        np.zeros(items.n_items) if spending.spend is None else spending.spend,
-        left, ranks, need, out, picked, gains, why,
-    )  # fmt: skip
-    return picked[:n], gains[:n], why[:n], left, is_tight
 
 
 def _room(spending: Spending) -> float:
@@ -209,40 +213,3 @@ def _room(spending: Spending) -> float:
     if spending.spend is None or not (spending.spend % 1).any():
         return float(spending.budget)
     return float(spending.budget) * (1 + 1e-12)
-
-
-def _best_single(
-    items: Incidence, wanted: Wanted, spending: Spending, ranks: NDArray[np.int64],
-    out: NDArray[np.bool_], start: NDArray[np.int64],
-) -> tuple[int, float]:  # fmt: skip
-    """Find the item that fits and gains most of f alone; -1 if none does."""
-    weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
-    gains = items.sums(np.where(start < wanted.w, weights, 0.0))
-    spend = np.zeros(items.n_items) if spending.spend is None else spending.spend
-    gains[out | (spend > _room(spending))] = 0.0
-    best = int(ranks[np.argmax(gains[ranks])])
-    return (best, float(gains[best])) if gains[best] > 0 else (-1, 0.0)
-
-
-def _begun_with(
-    first: int, gain: float, items: Incidence, wanted: Wanted, spending: Spending,
-    ranks: NDArray[np.int64], out: NDArray[np.bool_], start: NDArray[np.int64],
-) -> Picks:  # fmt: skip
-    """Pick an item and go on greedily from there."""
-    row = items.row(first)
-    counts = start.copy()
-    counts[row] += 1
-    out[first] = True
-    spend = np.zeros(items.n_items) if spending.spend is None else spending.spend
-    left = replace(spending, most=spending.most - 1, budget=spending.budget - spend[first])
-    rest = _levels(items, wanted, left, ranks, out, counts)
-    weights = np.ones(items.n_values) if wanted.weights is None else wanted.weights
-    value = row[np.argmax(np.where(start[row] < wanted.w, weights[row], -1.0))]
-    return Picks(
-        np.concatenate([[first], rest.item]),
-        np.concatenate([[gain], rest.gain]),
-        np.concatenate([[int(wanted.order == "levels")], rest.level]),
-        np.concatenate([[value], rest.value]).astype(np.int32),
-        rest.stopped,
-        rest.counts,
-    )
