@@ -14,7 +14,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import accumulate, repeat
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -257,9 +257,7 @@ class _Columns(NamedTuple):
     """A table, or the fields of JSON objects."""
 
     names: list[str]
-    column: Callable[
-        [str], Sequence[Any]
-    ]  # Returns the cells of a column, None where there is none
+    column: Callable[[str], Sequence[Any]]  # The cells of a column, None where there is none
     place: Callable[[int], Fault]  # Where a row is, from 0
     n_rows: int
     kind: str = TABLE
@@ -344,10 +342,8 @@ def _roles(columns: _Columns, file: str, options: ReadOptions) -> dict[str, str]
             break
     if "text" not in found:
         found |= _text_role(columns, file, listed, has_tokens="token" in found)
-    for role, usual in {
-        "item": IDS if columns.kind == TABLE else IDS[:2],
-        "doc": _DOCUMENTS,
-    }.items():
+    ids = IDS if columns.kind == TABLE else IDS[:2]
+    for role, usual in (("item", ids), ("doc", _DOCUMENTS)):
         if role not in found:
             lower = {n.strip().lower(): n for n in reversed(names) if n not in found.values()}
             match = next((lower[one] for one in usual if one in lower), None)
@@ -529,7 +525,7 @@ def _cut(row: Row, rule: str | None, otherwise: str) -> tuple[str, Sequence[str]
     if row.tokens is None or (rule is not None and rule != "given"):
         if rule == "given":
             raise InputError("there are no tokens, and the tokens are to be the given ones")
-        text = joined(row.tokens or [])[0] if row.text is None else row.text
+        text = " ".join(row.tokens or []) if row.text is None else row.text
         bounds = tokenize(text, rule or otherwise)
         return text, [text[a:b] for a, b in bounds], [a for a, _ in bounds]
     if row.text is not None:
@@ -541,8 +537,8 @@ def _cut(row: Row, rule: str | None, otherwise: str) -> tuple[str, Sequence[str]
                     f'the text does not hold its tokens: {error}; tokens "fine" cut the text again '
                     '(task.tokens = "fine" in a plan), or leave the text out'
                 ) from None
-    text, starts = joined(row.tokens)
-    return text, row.tokens, starts
+    lengths = (len(word) + 1 for word in row.tokens)
+    return " ".join(row.tokens), row.tokens, [*accumulate(lengths, initial=0)][:-1]
 
 
 def _item_faults(names: pa.Array, file: str) -> list[Fault]:
@@ -592,15 +588,6 @@ def _like_ids(columns: _Columns) -> str:
         if len(cells) == columns.n_rows > 1 and all(c and " " not in c for c in cells):
             return name
     return ""
-
-
-def joined(words: Sequence[str]) -> tuple[str, list[int]]:
-    """Return words with a blank between them, and where each begins."""
-    starts, place = [], 0
-    for word in words:
-        starts.append(place)
-        place += len(word) + 1
-    return " ".join(words), starts
 
 
 def starts_in(text: str, words: Sequence[str], starts: Sequence[int] | None = None) -> list[int]:
