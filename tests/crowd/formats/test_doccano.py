@@ -140,7 +140,7 @@ def test_classes_become_single_labels():
     assert crowd.is_classification
     assert crowd.tokens_list == [[TEXT]]
     assert crowd.answers_of("1") == {"a": ["pos"], "b": ["neg"]}
-    assert crowd.import_report.reasons == {"several labels": 1}
+    assert crowd.import_report.reasons == {"several choices": 1}
     assert crowd.import_report.adds_up
     assert "are not answers" in crowd.import_report.notes[0]
 
@@ -169,7 +169,7 @@ def test_other_attributes_of_one_item_are_noted():
     [
         ({"id": None}, "no field 'id'"),
         ({"text": None}, "no field 'text' or 'data'"),
-        ({"label": 5}, "expected a list of spans under 'label', found the number 5"),
+        ({"label": 5}, "expected a list of spans, found the number 5"),
         ({"label": [{"start_offset": 0, "label": "X"}]}, "no field 'end'"),
     ],
 )

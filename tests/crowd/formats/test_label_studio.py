@@ -495,9 +495,7 @@ def test_json_min_may_have_choices():
 
 def test_choices_of_json_min_are_found_or_asked_for():
     records = [minimal(1, topic="music"), minimal(2, topic="sport")]
-    said = (
-        "no labels: if a field holds the choices (topic), name it with columns={'label': 'topic'}"
-    )
+    said = "no labels, unless a field holds the choices (topic): name one with columns={'label': …}"
     assert said in message(*records)
     assert said in message(*records, columns={"label": "mood"})
     assert read(*records, columns={"label": "topic"}).answers_of("5") == {

@@ -39,9 +39,8 @@ def test_a_folder_per_annotator_has_their_spans_and_other_labels_are_counted():
     crowd = read_crowd(folder(ann=ann, bob=bob))
     assert crowd.import_report.format == "potato"
     assert crowd.answers_of("i1") == {"ann": ["B-PER", "I-PER", "O", "O", "O"], "bob": ["O"] * 5}
-    assert crowd.import_report.notes == (
-        "1 labels of 'mood' are not read (item i1, worker ann)",
-    )  # fmt: skip
+    (note,) = crowd.import_report.notes
+    assert "not those to mood: name another with --columns label=mood" in note
 
 
 def test_the_file_of_all_lines_is_read_alone_and_not_beside_the_folders():
@@ -98,7 +97,7 @@ def test_without_its_texts_a_state_has_labels_but_no_spans():
     source = folder_of(ann__user_state_DOT_json=state(labels))
     assert read_crowd(source).answers_of("i1") == {"ann": ["good"]}
     source = folder_of(ann__user_state_DOT_json=state(labels, spans))
-    assert "read a folder that holds the output and the data file too" in message(source)
+    assert "or add the file that has them to the folder" in message(source)
 
 
 def test_the_value_of_a_field_is_the_label_and_several_choices_are_listed():

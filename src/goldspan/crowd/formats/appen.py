@@ -93,9 +93,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
                 "tainted" if row.value.get("_tainted", "").strip().lower() == "true" else "",
             )
             found.append(one)
-    if found or not rows:
-        read_assignments(crowd, found)
-    made = crowd.build()
+    made = read_assignments(crowd, found, in_cells=True)
     return replace(made, worker_facts={**made.worker_facts, **facts})
 
 

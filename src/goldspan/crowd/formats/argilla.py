@@ -6,37 +6,34 @@ counted. Responses that were not submitted are listed, and not placed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
-from goldspan.crowd.formats.char_spans import cut_fields, read_span
+from goldspan.crowd.formats.assignments import Assignment, read_assignments
+from goldspan.crowd.formats.char_spans import is_span
 from goldspan.crowd.formats.json_records import (
     Record,
     collect,
     first_objects,
     keys_of,
-    only_one,
     read_records,
     shown,
     stem,
     text_key,
     unfolded,
 )
-from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import SpanCrowd
 from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.source import Source, counted
+from goldspan.crowd.source import Source
 
 _ID = ("id", "external_id", "_server_id")
 _RESPONSES = ".responses"
 _KNOWN = {*_ID, "status", "annotation_agent", "prediction_agent", "inserted_at", "updated_at"}
 """Strings of a row that are not its text."""
-
-
-_Said = tuple[str, Any, Any, Any]
-"""The question of a response, its value, who gave it, and its status."""
 
 
 def sniff(source: Source) -> bool:
@@ -48,23 +45,15 @@ def sniff(source: Source) -> bool:
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read the responses to one question."""
     crowd = SpanCrowd(source, "argilla", options)
-    rows, records = [], list(read_records(source, crowd.faults))
+    records = list(read_records(source, crowd.faults))
     if len(records) == 1 and not _is_ours(records[0].value):
         records = [records[0]._replace(value=one) for one in unfolded([records[0].value])]
+    rows: list[Assignment] = []
     for number, record in enumerate(records, start=1):
         with collect(crowd.faults):
             name = record.name(*keys_of(options, "item", *_ID)) or str(number)
-            rows.append((record.at(item=name), list(_responses(record))))
-    asked = dict.fromkeys(one[0] for _, said in rows for one in said)
-    spans = dict.fromkeys(q for row, said in rows for q, found, *_ in said if _is_spans(row, found))
-    with collect(crowd.faults):
-        wanted = options.columns.get("label")
-        where, what = Record({}, source.name), "several questions were answered"
-        question = only_one(where, asked if wanted else spans or asked, what, wanted)
-        for record, said in counted(rows, options.progress):
-            with collect(crowd.faults):
-                _read_row(crowd, record, said, question, single=question not in spans)
-    return crowd.build()
+            rows += _rows_of(crowd, record.at(item=name))
+    return read_assignments(crowd, rows)
 
 
 def _is_ours(one: Mapping[str, Any]) -> bool:
@@ -80,8 +69,8 @@ def _is_said(value: object) -> bool:
     return isinstance(first, dict) and {"user_id", "value"} <= first.keys()
 
 
-def _responses(record: Record) -> Iterator[_Said]:
-    """Yield the responses of a record, wherever its version of Argilla has them."""
+def _responses(record: Record) -> Iterator[tuple[str, Any, Any, Any]]:
+    """Yield question, value, user and status, wherever a version of Argilla has them."""
     found = record.find("responses")
     if isinstance(found, list):
         for one in record.inners("responses"):
@@ -111,48 +100,41 @@ def _rows(value: Any) -> Any:
     return [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=False)]
 
 
-def _is_spans(record: Record, value: Any) -> bool:
-    rows = _rows(value)
-    first = rows[0] if isinstance(rows, list) and rows else None
-    has_start = isinstance(first, list) or (isinstance(first, dict) and "start" in first)
-    return has_start or ("tokens" in record.value and value == [])
-
-
-def _read_row(
-    crowd: SpanCrowd, record: Record, said: list[_Said], question: str | None, *, single: bool
-) -> None:
-    options, where = crowd.options, record.find("fields")
+def _rows_of(crowd: SpanCrowd, record: Record) -> Iterator[Assignment]:
+    """Yield the item of a record, and what every user answered."""
+    where = record.find("fields")
     where = record.find("inputs") if where is None and record.find("text") is None else where
     data = record if where is None else record.inner(where, "fields")
     but = {*_KNOWN, *(name for name in data.value if "suggestion" in name)}
-    key = options.columns.get("text") or text_key(data, but)
+    key = crowd.options.columns.get("text") or text_key(data, but)
     text = str(data.required(data.text(key), key))
     meta = record.find("metadata")
-    cut = cut_fields(record, text, single=single, rule=options.tokens)
-    item = crowd.item(record, cut, attributes=meta if isinstance(meta, dict) else None, once=True)
+    about = meta if isinstance(meta, dict) else {}
     for name, value in record.value.items():
         suggested = name in {"suggestions", "prediction"} or name.endswith("suggestion")
         crowd.leave_unread("suggestions", record, suggested and value not in (None, [], {}))
-    for asked, value, worker, status in said:
-        known = record._replace(value={"value": _rows(value), "worker": worker})
-        known = known.at(worker=known.name("worker") or stem(record.file))
+    answers: dict[tuple[str, int], dict[str, Any]] = {}
+    times = Counter[tuple[str, str]]()  # which a user answered a question
+    for question, value, user, status in _responses(record):
         with collect(crowd.faults):
-            if asked != question:
-                crowd.leave_unread(f"responses to {asked[:60]!r}", known)
-            elif status not in {None, "submitted", "Validated"}:
+            named = record._replace(value={"worker": user}).name("worker")
+            known = record.at(worker=named or stem(record.file))
+            if status in {None, "submitted", "Validated"}:
+                n = times[known.worker, question]
+                times[known.worker, question] += 1
+                answers.setdefault((known.worker, n), {})[question] = _answer(known, _rows(value))
+            else:
                 reason = f"response {str(status)[:30].lower()}"
                 crowd.leave_out(known, f"{reason}, not submitted: left out", reason)
-            elif single:
-                crowd.choose(item, known, _labels(known))
-            else:
-                spans = [s[:3] if isinstance(s, list) else s for s in known.items("value") or []]
-                placed = crowd.place(item, known, [read_span(known, span) for span in spans])
-                crowd.answer_or_gold(item, known, Labels(placed))
+    one = Assignment(record, text, attributes=about, once=True)
+    yield one
+    for (worker, _), said in answers.items():
+        yield one._replace(record=record.at(worker=worker), answers=said, once=False)
 
 
-def _labels(record: Record) -> list[str]:
-    found = record.find("value")
+def _answer(record: Record, found: Any) -> list[Any]:
+    """Return the spans or the labels of a response."""
     listed = found if isinstance(found, list) else [] if found is None else [found]
-    if not all(type(one) in {str, int} and one != "" for one in listed):
+    if not all(is_span(one) or (type(one) in {str, int} and one != "") for one in listed):
         raise record.error(f"a response must be a label, not {shown(found)}", "response")
-    return [str(one) for one in listed]
+    return listed

@@ -1,9 +1,9 @@
-"""What crowdsourcing platforms export: assignments, each one worker's answers to some questions.
+"""One front end for answers: each is what one worker said about one item, with its place.
 
-Mechanical Turk, Toloka and Appen write a row per assignment, with columns for what was shown and
-what was answered; SageMaker Ground Truth writes JSON with the answers of the same page elements.
-Here the answers to one question become those of a crowd: single choices, or spans of a text. What
-was rejected is no answer, and counted; known answers of control questions are gold.
+Exports of annotation tools and crowdsourcing platforms hold spans or single labels, asked for by
+one question or by several. A reader only says where in a record or row these are: it makes an
+`Assignment` of each. Here the question is chosen, and its answers become those of a crowd. What was
+rejected is not an answer, and counted; known answers of control questions are gold.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_text, whole_text
+from goldspan.crowd.formats.char_spans import CharSpan, cut_fields, is_span, read_span, whole_text
 from goldspan.crowd.formats.columns import as_strings, frame_columns
-from goldspan.crowd.formats.json_records import EPOCH, Record, collect, shown
+from goldspan.crowd.formats.json_records import EPOCH, Record, collect, only_one, shown
 from goldspan.crowd.formats.span_crowd import GOLD, NOTHING_MORE, Facts, Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_exports import PREDICTED, is_prediction
 from goldspan.crowd.grid import csv_rows, read_delimiter
 from goldspan.crowd.guessing import Column
+from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source, counted
 from goldspan.errors import Fault, FormatError, InputError
@@ -33,28 +35,38 @@ from goldspan.money import to_micro
 class Assignment(NamedTuple):
     """What one worker answered about one item, or what is known of it."""
 
-    record: Record  # Where it stands, with item and worker; without a worker nobody answers
+    # Where it stands, with item and worker, perhaps with tokens; without a worker nobody answers
+    record: Record
     text: str | None = None  # The text of the item; None where it is shown by its id alone
     answers: Mapping[str, Any] = {}  # By question, see `choices_of` and `spans_of`
     gold: Mapping[str, Any] = {}  # The same of what is known; of several choices each is right
     facts: Facts = NOTHING_MORE
     attributes: Mapping[str, Any] = {}  # Other facts about the item
     rejected: str = ""  # Why it is no answer, such as "rejected"
+    group: str | None = None  # The document of the item
+    once: bool = False  # Whether no row before may have the item
 
 
-def read_assignments(crowd: SpanCrowd, rows: Sequence[Assignment], prefix: str = "") -> None:
-    """Add the answers to one question; `prefix` is what the platform puts before its name."""
-    if not rows:
-        raise FormatError([Fault("the file holds no assignment", crowd.source.name, kind="empty")])
-    there = dict.fromkeys(name for row in rows for name in (*row.answers, *row.gold))
-    question = _question(rows, there, crowd.options, prefix)
-    if others := [name for name in there if name != question]:
-        message = f"only the answers to {question!r} are read, not those to {', '.join(others)}"
-        crowd.builder.notes.append(f"{message}: name another with --columns label={others[0]}")
-    single = not any(is_spans(one.get(question)) for row in rows for one in (row.answers, row.gold))
+def read_assignments(
+    crowd: SpanCrowd,
+    rows: Sequence[Assignment],
+    prefix: str = "",
+    *,
+    single: bool | None = None,
+    in_cells: bool = False,
+) -> Crowd:
+    """Build the crowd of the answers to one question."""
+    # `prefix` is what the platform puts before its name; `single`, whether labels are answered and
+    # not spans, is guessed where it is not known; `in_cells` says that a cell may list several
+    each = [one for row in rows for one in (row.answers, row.gold)]
+    question = ""
+    with collect(crowd.faults):
+        question = _question(crowd, rows, each, prefix)
+        if single is None:
+            single = is_single(one.get(question) for one in each)
     n_rejected: Counter[str] = Counter()
     judged: set[str] = set()
-    for row in counted(rows, crowd.options.progress):
+    for row in counted(rows, crowd.options.progress) if single is not None else ():
         n_rejected[row.rejected] += 1
         with collect(crowd.faults):
             item = _item(crowd, row, single=single)
@@ -63,97 +75,104 @@ def read_assignments(crowd: SpanCrowd, rows: Sequence[Assignment], prefix: str =
                 _read_gold(crowd, item, row, row.gold[question], single=single)
             if row.record.worker:
                 _read_answer(crowd, item, row, question, single=single)
-    crowd.builder.in_cells = True
+    crowd.builder.in_cells = in_cells
     del n_rejected[""]
     for why, n in n_rejected.items():
         said = "assignments are not answers" if n > 1 else "assignment is not an answer"
         crowd.builder.notes.append(f"{n} {why} {said}")
+    return crowd.build()
+
+
+def _question(
+    crowd: SpanCrowd, rows: Sequence[Assignment], each: Sequence[Mapping[str, Any]], prefix: str
+) -> str:
+    """Find the question whose answer is the label: of spans, with gold, or else of categories."""
+    there = list(dict.fromkeys(name for one in each for name in one))
+    if not any(there):
+        return ""  # one question, which has no name, or no answer
+    named, names = crowd.options.columns.get("label"), there
+    if named is None:
+        spans = [name for name in there if any(is_spans(one.get(name)) for one in each)]
+        names = spans or [name for name in there if any(name in row.gold for row in rows)] or there
+        if len(names) > 1 and not spans:
+            names = [name for name in names if _is_label(name, each)] or names
+    where = rows[0].record.place() if rows else Record({}, crowd.source.name)
+    what = "several questions were answered" if named is None else f"no answer {named!r}"
+    wanted = None if named is None else named.removeprefix(prefix)
+    question = only_one(where, names, what, wanted, prefix) or ""
+    if others := [name for name in there if name != question]:
+        message = f"only the answers to {question!r} are read, not those to {', '.join(others)}"
+        crowd.builder.notes.append(f"{message}: name another with --columns label={others[0]}")
+    return question
+
+
+def _is_label(name: str, each: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether answers are categories, not comments, times or fractions."""
+    column = Column(name, [str(one[name]) for one in each if name in one])
+    return column.is_categorical and not column.is_never_label
 
 
 def _item(crowd: SpanCrowd, row: Assignment, *, single: bool) -> Item:
-    if single:
-        cut = whole_text(row.record.item if row.text is None else row.text)
-    elif row.text is None:
-        message = (
-            "its spans have no text here: name the column of the texts with columns={'text': …}"
-        )
-        raise row.record.error(f"{message}, or add the file that has them", "text")
+    record, text = row.record, row.text
+    known = crowd.items.get(record.item)
+    if text is None:
+        if not single and (row.answers or row.gold):
+            message = "its spans have no text here: name the field of the texts with columns="
+            message += "{'text': …} (--columns text=…), or add the file that has them to the folder"
+            raise record.error(message, "text")
+        cut = whole_text(record.item)
+    elif known is not None and known.cut.text == text:
+        cut = known.cut
     else:
-        cut = cut_text(row.record, row.text, rule=crowd.options.tokens)
-    return crowd.item(row.record, cut, attributes=row.attributes)
+        cut = cut_fields(record, text, single=single, rule=crowd.options.tokens)
+    return crowd.item(record, cut, group=row.group, attributes=row.attributes, once=row.once)
 
 
 def _read_gold(crowd: SpanCrowd, item: Item, row: Assignment, known: Any, *, single: bool) -> None:
     record = row.record.at(worker=GOLD)
-    if not single:
-        spans = crowd.place(item, record, spans_of(record, known))
-        crowd.set_gold(item, record, Labels(spans))
-        return
-    right = choices_of(known)
-    if len(right) == 1:
-        crowd.set_gold(item, record, crowd.single(item, record, right[0]))
-    elif right:
+    right = choices_of(known) if single else []
+    if len(right) > 1:
         message = f"{len(right)} answers are right ({', '.join(right)}): no gold is read"
         crowd.leave_out(record, message, "several right answers")
+    elif right or not single:
+        _add(crowd, item, record, known, NOTHING_MORE, single=single)
 
 
 def _read_answer(
     crowd: SpanCrowd, item: Item, row: Assignment, question: str, *, single: bool
 ) -> None:
     record, answer = row.record, row.answers.get(question)
-    crowd.workers.setdefault(record.worker)
-    if row.rejected:
+    if is_prediction(record.worker, record.value):
+        known = crowd.predicted(item, record, record.find(PREDICTED))
+        if known is not None:
+            _add(crowd, item, known, answer, NOTHING_MORE, single=single)
+    elif row.rejected or answer is None:
+        crowd.workers.setdefault(record.worker)
         message = f"the assignment was {row.rejected}: it is not an answer"
-        crowd.leave_out(record, message, row.rejected)
-    elif answer is None:
-        crowd.leave_out(record, f"no answer under {question!r}", "no answer")
-    elif not single:
-        spans = crowd.place(item, record, spans_of(record, answer))
-        crowd.answer(item, record, Labels(spans), row.facts)
-    elif chosen := choices_of(answer):
-        crowd.choose(item, record, chosen, row.facts)
+        message = message if row.rejected else f"no answer under {question!r}"
+        crowd.leave_out(record, message, row.rejected or "no answer")
     else:
-        crowd.leave_out(record, "0 choices, but a single label is needed: left out", "no answer")
+        _add(crowd, item, record, answer, row.facts, single=single)
 
 
-def _question(
-    rows: Sequence[Assignment], there: Collection[str], options: ReadOptions, prefix: str
-) -> str:
-    """Find the question whose answer is the label: of spans, with gold, or else of categories."""
-    first = rows[0].record
-    named = options.columns.get("label")
-    if named is not None:
-        found = named.removeprefix(prefix)
-        if found in there:
-            return found
-        raise first.error(f"no answer {found!r} (there are: {', '.join(there)})", "label")
-    each = [one for row in rows for one in (row.answers, row.gold)]
-    names = [name for name in there if any(is_spans(one.get(name)) for one in each)] or [
-        name for name in there if any(name in row.gold for row in rows)
-    ]
-    if len(names or there) > 1:
-        names = [name for name in names or there if _is_label(name, each)] or names or list(there)
-    names = names or list(there)
-    if len(names) == 1:
-        return names[0]
-    if not names:
-        raise first.error(f"no column {prefix}… has an answer: where is the label?", "label")
-    message = f"which answer is the label: {', '.join(names[:12])}? Pass columns={{'label': "
-    message += f"{prefix + names[0]!r}}} (--columns label={prefix + names[0]})"
-    raise first.error(message, "label")
-
-
-def _is_label(name: str, each: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether answers are spans or categories, not comments, times or fractions."""
-    values = [one[name] for one in each if name in one]
-    if any(is_spans(value) for value in values):
-        return True
-    column = Column(name, [str(value) for value in values])
-    return column.is_categorical and not column.is_never_label
+def _add(
+    crowd: SpanCrowd, item: Item, record: Record, answer: Any, facts: Facts, *, single: bool
+) -> None:
+    if single:
+        crowd.choose(item, record, choices_of(answer), facts)
+    else:
+        spans = crowd.place(item, record, spans_of(record, answer))
+        crowd.answer_or_gold(item, record, Labels(spans), facts)
 
 
 # --------------------------------------------------------------------------------------------------
 # What an assignment answers to one question.
+
+
+def is_single(answers: Iterable[Any]) -> bool:
+    """Return whether answers are labels and not spans; empty lists may be both."""
+    listed = [one for one in answers if one is not None and one not in ([], {})]
+    return bool(listed) and not any(map(is_spans, listed))
 
 
 def is_spans(answer: Any) -> bool:
@@ -166,28 +185,16 @@ def is_spans(answer: Any) -> bool:
     """
     if isinstance(answer, dict):
         return isinstance(answer.get("entities"), list)
-    return isinstance(answer, list) and any(
-        isinstance(one, dict) and one.keys() & {*_STARTS} for one in answer
-    )
-
-
-_STARTS = ("startOffset", "start", "offset", "begin", "from", "startIdx")
-_ENDS = ("endOffset", "end", "finish", "stop", "to", "endIdx")
+    return isinstance(answer, list) and any(map(is_span, answer))
 
 
 def spans_of(record: Record, answer: Any) -> list[CharSpan]:
     """Return the spans of an answer, in characters."""
     listed = answer.get("entities") if isinstance(answer, dict) else answer
-    if not isinstance(listed, list):
-        raise record.error(f"expected entities, found {shown(answer)}", "mixed")
-    found = []
-    for one in (record.inner(value, "each entity") for value in listed):
-        start, end, length = one.find(*_STARTS), one.find(*_ENDS), one.find("length")
-        if end is None and type(start) is type(length) is int:
-            end = start + length
-        kind = one.find("label", "type", "tag", "entity", "className")
-        found.append(char_span(record, kind, start, end, one.find("text")))
-    return found
+    if not isinstance(listed, list) or (listed and isinstance(listed[0], str)):
+        message = f"expected a list of spans, found {shown(answer)}: if the file mixes spans and "
+        raise record.error(f"{message}single labels, split it", "mixed")
+    return [one if isinstance(one, CharSpan) else read_span(record, one) for one in listed]
 
 
 def choices_of(answer: Any) -> list[str]:

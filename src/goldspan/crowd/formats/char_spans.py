@@ -23,10 +23,11 @@ MAX_MESSAGE = 300
 """Characters of a message that quotes the input."""
 
 SPAN_KEYS = (
-    ("type", "label", "tag", "annotation", "entity", "entityLabel", "displayName", "name"),
-    ("start", "start_offset", "startOffset", "begin"),
-    ("end", "end_offset", "endOffset"),
-)
+    ("type", "label", "tag", "annotation", "entity", "entityLabel", "displayName", "className",
+     "name"),
+    ("start", "start_offset", "startOffset", "begin", "offset", "startIdx", "from"),
+    ("end", "end_offset", "endOffset", "finish", "stop", "endIdx", "to"),
+)  # fmt: skip
 """How tools call the type, the start and the end of a span."""
 
 _CODECS = {"utf16": ("utf-16-le", 2), "utf8": ("utf-8", 1)}
@@ -198,11 +199,20 @@ def char_span(
     return CharSpan(kind, start, end, covers if isinstance(covers, str) else None)
 
 
+def is_span(value: object) -> bool:
+    """Return whether a value may be a span, see `read_span`."""
+    if isinstance(value, list):
+        return [type(one) for one in value[:3]] in ([int, int, str], [str, int, int])
+    return isinstance(value, CharSpan) or (
+        isinstance(value, dict) and any(key in value for key in SPAN_KEYS[1])
+    )
+
+
 def read_span(record: Record, value: object) -> CharSpan:
-    """Read a span: an object with type, start and end, or a list of start, end and type."""
-    if isinstance(value, list) and len(value) == 3:
+    """Read a span: an object with type, start and end (or length), or a list that begins so."""
+    if isinstance(value, list) and len(value) >= 3:
         typed_first = isinstance(value[0], str)
-        kind, start, end = value if typed_first else (value[2], value[0], value[1])
+        kind, start, end = value[:3] if typed_first else (value[2], value[0], value[1])
         return char_span(record, kind, start, end)
     if isinstance(value, dict):
         kind, start, end = value.get("type"), value.get("start"), value.get("end")
@@ -212,7 +222,10 @@ def read_span(record: Record, value: object) -> CharSpan:
         one = record.inner(value, "a span")
         kind = one.required(one.find(*SPAN_KEYS[0]), "type", "label")
         start = one.required(one.find(*SPAN_KEYS[1]), "start")
-        end = one.required(one.find(*SPAN_KEYS[2]), "end")
+        end, length = one.find(*SPAN_KEYS[2]), one.find("length")
+        if end is None and type(start) is type(length) is int:
+            end = start + length
+        end = one.required(end, "end")
         return char_span(record, kind, start, end, one.find("text", "span"))
     message = f"a span must be an object, or a list of start, end and type, not {shown(value)}"
     raise record.error(message, "span")

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.formats.char_spans import CharSpan, cut_fields, read_span
+from goldspan.crowd.formats.assignments import Assignment, is_single, read_assignments
+from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.json_records import (
     Record,
     collect,
@@ -25,7 +26,7 @@ from goldspan.crowd.formats.json_records import (
     shown,
     stem,
 )
-from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     PREDICTED,
     beside,
@@ -37,7 +38,7 @@ from goldspan.crowd.formats.span_exports import (
 from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.source import Source, counted
+from goldspan.crowd.source import Source
 
 _ID = ("id", "doc_id")
 _LABEL = ("label", "labels", "entities")
@@ -70,15 +71,15 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     crowd = SpanCrowd(source, "doccano", options)
     records = list(read_records(source, crowd.faults))
     keys = keys_of(options, "label", *_LABEL)
-    single = _has_names_only(records, keys)
+    single = is_single(record.find(*keys) for record in records)
     counts: Counter[str] = Counter()
     has_ids = "item" in options.columns or any(record.find(*_ID) is not None for record in records)
     numbers: dict[str, str] | None = None if has_ids else {}
-    for record in counted(records, options.progress):
+    rows = []
+    for record in records:
         with collect(crowd.faults):
-            _read_record(crowd, record, counts, numbers, single=single)
-    n_empty = counts.pop("empty", 0)
-    if n_empty:
+            rows.append(_row(crowd, record, counts, numbers, single=single))
+    if n_empty := counts["empty"]:
         message = "are not answers" if single else "are read as answers without a span"
         note = (
             f"{n_empty} records with an empty list of labels {message}; if they were not looked at"
@@ -90,7 +91,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     if n_all := counts[_EVERYBODY]:
         note = f"{n_all} records of the file {_EVERYBODY!r} are read as answers of one annotator"
         crowd.builder.notes.append(f"{note}: in collaborative projects they are of several people")
-    return crowd.build()
+    return read_assignments(crowd, rows, single=single)
 
 
 def write(crowd: Crowd, path: Path, predicted: Mapping[str, float] | None = None) -> None:
@@ -113,25 +114,14 @@ def _has_ids(one: Mapping[str, Any]) -> bool:
     )
 
 
-def _has_names_only(records: list[Record], keys: tuple[str, ...]) -> bool:
-    names = False
-    for record in records:
-        found = record.find(*keys)
-        listed = found if isinstance(found, list) else [found]
-        if any(isinstance(one, list | dict) for one in listed):
-            return False
-        names |= any(isinstance(one, str) for one in listed)
-    return names
-
-
-def _read_record(
+def _row(
     crowd: SpanCrowd,
     record: Record,
     counts: Counter[str],
     numbers: dict[str, str] | None,
     *,
     single: bool,
-) -> None:
+) -> Assignment:
     options = crowd.options
     text_keys = keys_of(options, "text", *_TEXT)
     text = str(record.required(record.text(*text_keys), *text_keys))
@@ -142,51 +132,32 @@ def _read_record(
         record = record.at(item=numbers.setdefault(text, str(len(numbers) + 1)))
     named = record.name(*keys_of(options, "worker", *_WORKER))
     worker = named or stem(record.file)
-    record = record.at(worker=worker)
+    known = record.at(worker=worker)
     if _has_ids(record.value):
         message = "the labels of 'annotations' are ids, whose names the file does not hold: export"
-        raise record.error(f"{message} 'JSONL (Text label)' from doccano", "label-ids")
-    predicted = is_prediction(worker, record.value)
-    taken = _RESERVED | set(options.columns.values()) | ({PREDICTED} if predicted else set())
+        raise known.error(f"{message} 'JSONL (Text label)' from doccano", "label-ids")
+    predicted = {PREDICTED} if is_prediction(worker, record.value) else set()
     for key in _NOT_USED:
-        crowd.leave_unread(key.lower(), record, len(record.items(key) or []))
-    item = crowd.item(
+        crowd.leave_unread(key.lower(), known, len(record.items(key) or []))
+    item = Assignment(
         record,
-        cut_fields(record, text, single=single, rule=options.tokens),
+        text,
+        attributes=record.others(_RESERVED | {*options.columns.values()} | predicted),
         group=record.name(*keys_of(options, "doc", "doc"), may_be_empty=True),
-        attributes=record.others(taken),
     )
     found = record.find(*keys_of(options, "label", *_LABEL))
     if found is None:
-        return
-    known = crowd.predicted(item, record, record.find(PREDICTED)) if predicted else record
-    if known is None:
-        return
+        return item
     if named is None and worker == _NOBODY and not found:
         counts[_NOBODY] += 1
-        return
+        return item
     counts[_EVERYBODY] += named is None and worker == _EVERYBODY
     counts["empty"] += found == []
-    _read_labels(crowd, item, known, found, single=single)
-
-
-def _read_labels(
-    crowd: SpanCrowd, item: Item, record: Record, found: object, *, single: bool
-) -> None:
-    if not single:
-        if not isinstance(found, list):
-            raise record.error(f"expected a list of spans under 'label', found {shown(found)}")
-        spans = [read_span(record, one) for one in found]
-        crowd.answer_or_gold(item, record, Labels(crowd.place(item, record, spans)))
-        return
-    labels = [found] if isinstance(found, str) else found
-    if not isinstance(labels, list) or not all(isinstance(one, str) for one in labels):
-        raise record.error(f"expected a list of labels under 'label', found {shown(found)}")
-    if len(labels) > 1:
-        message = f"{len(labels)} labels, but a single one is needed: left out"
-        crowd.leave_out(record, message, "several labels")
-    elif labels:
-        crowd.answer_or_gold(item, record, crowd.single(item, record, labels[0]))
+    if single:
+        found = [found] if isinstance(found, str) else found
+        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+            raise known.error(f"expected a list of labels under 'label', found {shown(found)}")
+    return item if single and not found else item._replace(record=known, answers={"": found})
 
 
 def _lines(crowd: Crowd, predicted: Mapping[str, float] | None) -> Iterator[str]:

@@ -24,16 +24,15 @@ from goldspan.crowd.formats.json_records import (
 from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     SoftLabels,
-    attribute_rows,
+    SpanRows,
+    array_lines,
     beside,
-    dump,
-    gold_rows,
+    item_rows,
     reject_single,
 )
-from goldspan.crowd.model import Crowd, item_texts
+from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
-from goldspan.spans import Tagged
 
 _KEYS = {
     *("tokenized_text", "ner", "item", "doc", "text", "token_start", "confidence", "scores"),
@@ -84,32 +83,26 @@ def _read_item(crowd: SpanCrowd, record: Record, number: int) -> None:
 def write(crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
     """Write a JSON array, an item per line."""
     reject_single(crowd, "GLiNER's files hold")
-    write_text(path, _lines(crowd, crowd.gold_tagged, soft))
+    write_text(path, array_lines(_objects(crowd, soft)))
 
 
-def _lines(crowd: Crowd, gold: Tagged, soft: SoftLabels | None) -> Iterator[str]:
-    known, attributes = gold_rows(crowd), attribute_rows(crowd)
-    sure = None if soft is None else soft.by_item(crowd)
-    ids = crowd.item_ids.to_pylist()
-    groups = [None] * crowd.n_items if crowd.groups is None else crowd.groups.to_pylist()
-    bounds, is_first = crowd.offsets.tolist(), True
-    for n, text in enumerate(item_texts(crowd)):
-        if not (gold.codes[bounds[n] : bounds[n + 1]] >= 0).any():
+def _objects(crowd: Crowd, soft: SoftLabels | None) -> Iterator[dict[str, Any]]:
+    known = SpanRows.of(crowd.gold_tagged, crowd.tagset)
+    for n, row in enumerate(item_rows(crowd, soft=soft)):
+        if row.gold is None:
             continue
-        row: dict[str, Any] = {
+        one: dict[str, Any] = {
             "tokenized_text": crowd.tokens_list[n],
             "ner": [[start, end - 1, kind] for kind, start, end in known.spans[n]],
             "ner_labels": list(crowd.tagset.types),
-            "item": ids[n],
+            "item": row.id,
         }
-        if groups[n] is not None:
-            row["doc"] = groups[n]
-        if text.is_own:
-            row["text"] = text.value
+        if row.group is not None:
+            one["doc"] = row.group
+        if row.text.is_own:
+            one["text"] = row.text.value
             if crowd.token_start is not None:
-                row["token_start"] = [start for start, _ in text.bounds]
-        if soft is not None and sure is not None:
-            row |= {"confidence": soft.of_item(n), "scores": sure[n]}
-        yield ("[" if is_first else ",") + "\n" + dump(row | beside(attributes[n], _KEYS))
-        is_first = False
-    yield "[]\n" if is_first else "\n]\n"
+                one["token_start"] = [start for start, _ in row.text.bounds]
+        if soft is not None:
+            one |= {"confidence": soft.of_item(n), "scores": row.sure}
+        yield one | beside(row.attributes, _KEYS)

@@ -8,20 +8,14 @@ another form is refused by its name: no file is read as texts without labels in 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from goldspan.crowd.formats.char_spans import (
-    SPAN_KEYS,
-    CharSpan,
-    char_span,
-    cut_text,
-    read_span,
-    whole_text,
-)
+from goldspan.crowd.formats.assignments import Assignment, read_assignments
+from goldspan.crowd.formats.char_spans import SPAN_KEYS, CharSpan, char_span, is_span, read_span
 from goldspan.crowd.formats.json_records import (
     TEXT_KEYS,
     Record,
@@ -35,14 +29,14 @@ from goldspan.crowd.formats.json_records import (
     text_key,
     unfolded,
 )
-from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import GOLD, SpanCrowd
 from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.guessing import Guess, guesses, table_of
 from goldspan.crowd.labels import with_notes
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import FORMATS, get_format
-from goldspan.crowd.source import Source, counted
+from goldspan.crowd.source import Source
 
 _TOOLS = {
     "BioC": {"documents", "key"},
@@ -104,19 +98,16 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         source = replace(source, table=table)
         read_table = get_format(guess.format).read
         return with_notes(read_table(source, guess.options(options)), [guess.said])
-    wanted, rows = options.columns.get("label"), list[tuple[Record, _Said]]()
+    wanted = options.columns.get("label")
     fields = dict.fromkeys(key for one in records for key in _suspects(one.value))
     key = wanted or (only_one(records[0], fields, _SEVERAL, wanted) if records else None)
+    by = GOLD if key and re.search("gold|truth", key.lower()) else None
+    rows: list[Assignment] = []
+    numbers: dict[str, str] = {}
     for record in records:
         with collect(crowd.faults):
-            rows.append((record, _said(record, key)))
-    single = any(isinstance(labels, str) for _, said in rows for _, labels in said)
-    numbers: dict[str, str] = {}
-    by = GOLD if key and re.search("gold|truth", key.lower()) else None
-    for record, said in counted(rows, options.progress):
-        with collect(crowd.faults):
-            _read_text(crowd, record.at(worker=by), said, numbers, single=single)
-    return crowd.build()
+            rows += _rows_of(record.at(worker=by), key, numbers, options)
+    return read_assignments(crowd, rows)
 
 
 def _as_table(
@@ -162,10 +153,11 @@ def _has_spans(value: object, depth: int = 3) -> bool:
 
 
 def _is_span(value: object) -> bool:
-    if isinstance(value, list):
-        return [type(one) for one in value] in ([int, int, str], [str, int, int])
-    has = [bool({*keys} & {*value}) if isinstance(value, dict) else False for keys in SPAN_KEYS]
-    return all(has) or (has[0] and isinstance(value, dict) and "points" in value)
+    if not isinstance(value, dict):
+        return is_span(value)
+    keys = {*value} - {"from", "to"}  # which are of relations
+    has = [not keys.isdisjoint(names) for names in SPAN_KEYS]
+    return all(has) or (has[0] and "points" in value)
 
 
 def _are_spans(value: object) -> bool:
@@ -222,26 +214,23 @@ def _spans(record: Record, value: Any) -> list[CharSpan]:
     ]
 
 
-def _read_text(
-    crowd: SpanCrowd, record: Record, said: _Said, numbers: dict[str, str], *, single: bool
-) -> None:
-    options = crowd.options
+def _rows_of(
+    record: Record, key: str | None, numbers: dict[str, str], options: ReadOptions
+) -> Iterator[Assignment]:
+    """Yield the item of a record, and what every annotator said of it."""
     usual = [key for key in TEXT_KEYS if isinstance(record.value.get(key), str)]
-    key = options.columns.get("text") or (usual or [text_key(record, (*_ID, *_WORKER))])[0]
-    if record.find(key) is None and isinstance(record.find("tokens"), list):
+    field = options.columns.get("text") or (usual or [text_key(record, (*_ID, *_WORKER))])[0]
+    if record.find(field) is None and isinstance(record.find("tokens"), list):
         message = "spans of tokens without a text are read as span JSONL: name the fields 'item', "
         message += "'tokens' and 'gold', with 'type', 'start' and 'end' (past the last) of each"
         raise record.error(message, "tokens")
-    text = str(record.required(record.text(key), key))
+    text = str(record.required(record.text(field), field))
     name = record.name(*keys_of(options, "item", *_ID))
     record = record.at(item=name or numbers.setdefault(text, str(len(numbers) + 1)))
-    cut = whole_text(text) if single else cut_text(record, text, rule=options.tokens)
-    item = crowd.item(record, cut)
-    named = _names(record.find(*keys_of(options, "worker", *_WORKER)))
-    for worker, labels in said:
-        known = record.at(worker=worker or record.worker or (named or [stem(record.file)])[0])
-        with collect(crowd.faults):
-            if isinstance(labels, str):
-                crowd.choose(item, known, [labels])
-            else:
-                crowd.answer_or_gold(item, known, Labels(crowd.place(item, known, labels)))
+    item = Assignment(record._replace(value={}, worker=""), text)
+    yield item
+    named = _names(record.find(*keys_of(options, "worker", *_WORKER))) or [stem(record.file)]
+    for worker, labels in _said(record, key):
+        by = item.record.at(worker=worker or record.worker or named[0])
+        answer = [labels] if isinstance(labels, str) else labels
+        yield item._replace(record=by, answers={str(key): answer})

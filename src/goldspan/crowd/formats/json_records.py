@@ -240,13 +240,16 @@ def unfolded(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in lists[0] if isinstance(row, dict)] if len(lists) == 1 else found
 
 
-def only_one(record: Record, found: Iterable[str], what: str, wanted: str | None) -> str | None:
+def only_one(
+    record: Record, found: Iterable[str], what: str, wanted: str | None, prefix: str = ""
+) -> str | None:
     """Return what the labels are read from: the user's choice, or the only one; None for none."""
     names = list(found)
     if wanted in names or (wanted is None and len(names) < 2):
         return wanted or next(iter(names), None)
     message = f"{what} ({', '.join(names) or 'none'}): name one with columns={{'label': …}} "
-    raise record.error(f"{message}(--columns label={next(iter(names), '…')})", "controls")
+    first = f"{prefix}{names[0]}" if names else "…"
+    raise record.error(f"{message}(--columns label={first})", "controls")
 
 
 @contextmanager

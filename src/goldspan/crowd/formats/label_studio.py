@@ -1,4 +1,4 @@
-"""Exports of Label Studio."""
+"""Label Studio: its JSON export, tasks with the annotations of every user; also JSON-MIN."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from goldspan.crowd.formats.json_records import (
 from goldspan.crowd.formats.long import is_label_studio, label_studio_error
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
-    MAX_MOMENT,
     PREDICTED_BY,
     ItemRow,
     SoftLabels,
+    array_lines,
     beside,
-    dump,
     item_rows,
     model_version,
+    submitted,
 )
 from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.grid import header_names
@@ -41,10 +41,6 @@ from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source, counted
 from goldspan.errors import Fault, FormatError, GoldspanError
-
-# --------------------------------------------------------------------------------------------------
-# The tasks of Label Studio: as goldspan writes them, and made of the records of JSON-MIN.
-
 
 RESERVED = {"text", "item", "doc", "tokens", "token_start", "attributes"}
 """Fields of a task's data that are not attributes."""
@@ -93,23 +89,19 @@ def _check_min(records: list[Record], options: ReadOptions) -> None:
     if not mine or any(one["result"] for record in mine for one in record.value["annotations"]):
         return
     taken = {"text", "item", "doc", *(v for k, v in options.columns.items() if k != "label")}
-    fields = {
-        key: None
+    fields = dict.fromkeys(
+        key
         for record in mine
         for key, value in record.value["data"].items()
         if isinstance(value, str) and key not in taken
-    }
+    )
     if fields:
-        names = list(fields)[:8]
-        message = f"no labels: if a field holds the choices ({', '.join(names)}), name it with "
-        message += f"columns={{'label': {names[0]!r}}} (--columns label={names[0]})"
-        raise mine[0].error(message, "controls")
+        only_one(mine[0], list(fields)[:8], "no labels, unless a field holds the choices", "")
 
 
-def lines(
-    crowd: Crowd, predicted: Mapping[str, float] | None = None, soft: SoftLabels | None = None
-) -> Iterator[str]:
-    """Write the tasks as a JSON array, one task per line."""
+def _tasks(
+    crowd: Crowd, predicted: Mapping[str, float] | None, soft: SoftLabels | None
+) -> Iterator[dict[str, Any]]:
     number, version, versions = 0, model_version(soft), _versions(crowd)
     for n, row in enumerate(item_rows(crowd, predicted, soft)):
         data = {**row.fields, "item": row.id, **beside(row.attributes, RESERVED)}
@@ -136,8 +128,7 @@ def lines(
             one["id"] = number
         task = {"id": n + 1, "data": data, "annotations": annotations}
         task |= {"predictions": predictions} if predictions else {}
-        yield ("," if n else "[") + "\n" + dump(task)
-    yield "\n]\n" if crowd.n_items else "[]\n"
+        yield task
 
 
 def _results(
@@ -159,9 +150,8 @@ def _results(
 
 
 def _times(crowd: Crowd, a: int) -> dict[str, Any]:
-    started, submitted = crowd.answers.started, crowd.answers.submitted
-    end = -1 if submitted is None else int(submitted[a])
-    if not 0 <= end <= MAX_MOMENT:
+    started, end = crowd.answers.started, submitted(crowd, a)
+    if end < 0:
         return {}
     moment = (EPOCH + timedelta(milliseconds=end)).isoformat(timespec="milliseconds")
     times = {"created_at": moment.replace("+00:00", "Z")}
@@ -181,10 +171,6 @@ def _versions(crowd: Crowd) -> dict[str, str]:
 
 def _is_number(worker: str) -> bool:
     return worker.isascii() and worker.isdigit() and len(worker) < 19 and str(int(worker)) == worker
-
-
-# --------------------------------------------------------------------------------------------------
-# Label Studio: its JSON export, a list of tasks with the annotations of every user; also JSON-MIN.
 
 
 _REGIONS = ("labels", "hypertextlabels")
@@ -244,7 +230,7 @@ def write(
 ) -> None:
     """Write tasks with annotations; gold is the annotation that is marked `ground_truth`."""
     # Gold that nobody confirmed is a prediction instead
-    write_text(path, lines(crowd, predicted, soft))
+    write_text(path, array_lines(_tasks(crowd, predicted, soft)))
 
 
 @dataclass
@@ -269,18 +255,18 @@ class _Reader:
         n_drafts = len(drafts) if isinstance(drafts, list) else bool(drafts)
         self.crowd.leave_unread("drafts", record, n_drafts)
         self.crowd.leave_unread("meta fields of tasks", record, bool(record.find("meta")))
-        elsewhere = _Elsewhere.of(record.value, options)
-        self._predictions(item, record, elsewhere)
+        others = _other_texts(record.value, options)
+        self._predictions(item, record, others)
         answers = []
         for one in record.inners("annotations", "completions"):
             with collect(self.crowd.faults):
-                answers += self._annotation(item, one, elsewhere)
+                answers += self._annotation(item, one, others)
         if all(facts.submitted is not None for _, _, facts in answers):
             answers.sort(key=lambda answer: answer[2].submitted or 0)
         for one, labels, facts in answers:
             self.crowd.answer(item, one, labels, facts)
 
-    def _predictions(self, item: Item, record: Record, elsewhere: _Elsewhere) -> None:
+    def _predictions(self, item: Item, record: Record, others: Mapping[str, str]) -> None:
         """Read predictions as answers: several of a version are those of several workers."""
         # A prediction that cannot be read is counted: nobody answers for what a model wrote
         seen = Counter[str]()
@@ -288,7 +274,7 @@ class _Reader:
             version = str(one.get("model_version") or UNNAMED) if isinstance(one, dict) else ""
             if version.split(" ")[0] == PREDICTED_BY:
                 known = self.crowd.predicted(item, record, one.get("score"))
-                if known and (labels := self._labels(item, known.inner(one, ""), elsewhere)):
+                if known and (labels := self._labels(item, known.inner(one, ""), others)):
                     self.crowd.set_gold(item, known, labels)
                 continue
             seen[version] += 1
@@ -297,7 +283,7 @@ class _Reader:
             self.crowd.unplaced = faults
             with collect(faults):
                 found = record.inner(one, "each of 'predictions'").at(worker=worker)
-                labels = self._labels(item, found, elsewhere)
+                labels = self._labels(item, found, others)
             self.crowd.unplaced = before
             if faults:
                 self.crowd.leave_unread("predictions that cannot be read", record)
@@ -319,7 +305,7 @@ class _Reader:
         return self.crowd.item(record, cut, group=group, attributes=attributes, once=once)
 
     def _annotation(
-        self, item: Item, one: Record, elsewhere: _Elsewhere
+        self, item: Item, one: Record, others: Mapping[str, str]
     ) -> list[tuple[Record, Labels, Facts]]:
         """One annotation: an answer, or gold, or none of both."""
         is_gold = one.find("ground_truth") is True
@@ -329,22 +315,22 @@ class _Reader:
             message = "the annotation was cancelled: it is not an answer"
             self.crowd.leave_out(one, message, "cancelled")
             return []
-        labels = self._labels(item, one, elsewhere)
+        labels = self._labels(item, one, others)
         if labels is None:
             return []
         if is_gold:
             self.crowd.set_gold(item, one, labels)
             return []
-        submitted, lead = one.moment("created_at", 1000), one.find("lead_time")
-        if lead is None or submitted is None:
-            return [(one, labels, Facts(submitted=submitted))]
-        if type(lead) not in {int, float} or not 0 <= submitted - lead * 1000 < 2**63:
+        end, lead = one.moment("created_at", 1000), one.find("lead_time")
+        if lead is None or end is None:
+            return [(one, labels, Facts(submitted=end))]
+        if type(lead) not in {int, float} or not 0 <= end - lead * 1000 < 2**63:
             raise one.error(f"lead_time must be seconds since 1970 at most, not {shown(lead)}")
-        return [(one, labels, Facts(started=submitted - round(lead * 1000), submitted=submitted))]
+        return [(one, labels, Facts(started=end - round(lead * 1000), submitted=end))]
 
-    def _labels(self, item: Item, one: Record, elsewhere: _Elsewhere) -> Labels | None:
+    def _labels(self, item: Item, one: Record, others: Mapping[str, str]) -> Labels | None:
         """The labels of an annotation or a prediction; None if it says nothing of the item."""
-        values = list(self._values(one, elsewhere))
+        values = list(self._values(one, others))
         if self.single:
             return self._choice(item, one, values)
         if not values and one.find("result") and not self.has_regions:
@@ -368,7 +354,7 @@ class _Reader:
             return None
         return self.crowd.single(item, one, found[0] if found else None)
 
-    def _values(self, one: Record, elsewhere: _Elsewhere) -> Iterator[Record]:
+    def _values(self, one: Record, others: Mapping[str, str]) -> Iterator[Record]:
         """The values of the results that are read; the others are counted."""
         kinds = ("choices",) if self.single else _REGIONS
         control = self.crowd.options.columns.get("label")
@@ -377,7 +363,7 @@ class _Reader:
             kind = result.string("type") or "unknown"
             if kind not in kinds or control not in {None, result.name("from_name")}:
                 self.crowd.leave_unread(_kind(kind), one)
-            elif elsewhere.holds(result.value):
+            elif _is_elsewhere(result.value, others, self.crowd.options.offsets):
                 self.crowd.leave_unread(f"regions of {str(result.find('to_name'))[:60]!r}", one)
             else:
                 has_score = result.find("score") is not None
@@ -385,33 +371,26 @@ class _Reader:
                 yield result.inner(result.required(result.find("value"), "value"), "value")
 
 
-@dataclass(frozen=True)
-class _Elsewhere:
-    """The texts of a task that are not the one that is read, by the names of their fields."""
+def _other_texts(task: Mapping[str, Any], options: ReadOptions) -> dict[str, str]:
+    """Return the texts of a task, by their fields, but for the one that is read."""
+    data = task.get("data")
+    texts = {k: v for k, v in data.items() if isinstance(v, str)} if _is_object(data) else {}
+    mine = options.columns.get("text") or ("text" if "text" in texts else None)
+    return {} if mine is None else {k: v for k, v in texts.items() if k != mine}
 
-    texts: Mapping[str, str]
-    offsets: str
 
-    @classmethod
-    def of(cls, task: Mapping[str, Any], options: ReadOptions) -> _Elsewhere:
-        data = task.get("data")
-        texts = {k: v for k, v in data.items() if isinstance(v, str)} if _is_object(data) else {}
-        mine = options.columns.get("text") or ("text" if "text" in texts else None)
-        others = {} if mine is None else {k: v for k, v in texts.items() if k != mine}
-        return cls(others, options.offsets)
-
-    def holds(self, result: Mapping[str, Any]) -> bool:
-        """Return whether a region is of another text."""
-        value, name = result.get("value"), result.get("to_name")
-        if result.get("type") not in _REGIONS or not isinstance(name, str) or not _is_object(value):
-            return False
-        if name not in self.texts:
-            return False
-        covers, start, end = (value.get(key) for key in ("text", "start", "end"))
-        if not isinstance(covers, str) or type(start) is not int or type(end) is not int:
-            return True
-        span = CharSpan("", max(start, 0), max(end, 0), covers)
-        return not reads_otherwise(self.texts[name], span, self.offsets)
+def _is_elsewhere(result: Mapping[str, Any], texts: Mapping[str, str], offsets: str) -> bool:
+    """Return whether a region is of one of the other texts."""
+    value, name = result.get("value"), result.get("to_name")
+    if result.get("type") not in _REGIONS or not isinstance(name, str) or not _is_object(value):
+        return False
+    if name not in texts:
+        return False
+    covers, start, end = (value.get(key) for key in ("text", "start", "end"))
+    if not isinstance(covers, str) or type(start) is not int or type(end) is not int:
+        return True
+    span = CharSpan("", max(start, 0), max(end, 0), covers)
+    return not reads_otherwise(texts[name], span, offsets)
 
 
 def _kind(result: str) -> str:
@@ -456,10 +435,11 @@ def _controls(
     """Return kind and control of all results, and their text if it is not the one that is read."""
     found = set()
     for record in records:
-        elsewhere = _Elsewhere.of(record.value, options)
+        others = _other_texts(record.value, options)
         for one in _objects(record.find(*keys)):
             for result in _objects(one.get("result")):
-                other = str(result["to_name"]) if elsewhere.holds(result) else None
+                is_other = _is_elsewhere(result, others, options.offsets)
+                other = str(result["to_name"]) if is_other else None
                 found.add((str(result.get("type")), str(result.get("from_name")), other))
     return found
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.formats.char_spans import cut_fields
+from goldspan.crowd.formats.assignments import Assignment, read_assignments
 from goldspan.crowd.formats.json_records import (
     Record,
     collect,
@@ -56,8 +56,8 @@ def _is_ours(one: Any) -> bool:
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read everybody's labels, or the hard labels where they are withheld."""
     crowd = SpanCrowd(source, "lewidi", options)
-    n_hard = 0
-    for number, record in enumerate(read_records(source, crowd.faults, options.progress)):
+    rows: list[Assignment] = []
+    for number, record in enumerate(read_records(source, crowd.faults)):
         if _members(record.value) == [record.value]:
             key = keys_of(options, "item", "id", "item_id")
             inner = {record.name(*key) or str(number): record.value}
@@ -65,31 +65,34 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             inner = record.value
         for name, value in inner.items():
             with collect(crowd.faults):
-                n_hard += _read_item(crowd, record.at(item=name).inner(value, "each item"))
-    if n_hard:
+                rows += _rows_of(record.at(item=name).inner(value, "each item"), options)
+    if n_hard := len({row.record.item for row in rows if _has_hard(row)}):
         message = f"{n_hard} hard labels are the majority of the annotations: not read as gold"
         crowd.builder.notes.append(f"{message} (--columns gold=hard_label reads them so)")
-    return crowd.build()
+    return read_assignments(crowd, rows, single=True)
 
 
-def _read_item(crowd: SpanCrowd, record: Record) -> bool:
-    """Add an item with its answers; tell whether it has a hard label that is not read."""
-    text = record.find(*keys_of(crowd.options, "text", "text"))
+def _rows_of(record: Record, options: ReadOptions) -> Iterator[Assignment]:
+    """Yield an item with what is known of it, and everybody's labels."""
+    text = record.find(*keys_of(options, "text", "text"))
     if isinstance(text, dict):  # a pair, such as context and response
         text = "\n".join(f"{key}: {value}" for key, value in text.items())
     text = Record({"text": text}, *record[1:]).text("text") or record.item
-    cut = cut_fields(record, text, single=True)
-    item = crowd.item(record, cut, attributes=record.others(_TAKEN), once=True)
     pairs = _pairs(record)
-    for who, label in pairs:
-        known = record.at(worker=who)
-        chosen = [one.strip() for one in label.split(",") if one.strip()]
-        crowd.choose(item, known, chosen if len(chosen) > 1 else [label] if label else [])
-    keys = keys_of(crowd.options, "gold", _GOLD, *(() if pairs else ("hard_label",)))
+    keys = keys_of(options, "gold", _GOLD, *(() if pairs else ("hard_label",)))
     gold = record.find(*keys)
-    if gold is not None and str(gold):
-        crowd.set_gold(item, record, crowd.single(item, record, _word(record, gold)))
-    return gold is None and bool(pairs) and record.find("hard_label") is not None
+    known = {} if gold is None or not str(gold) else {"": _word(record, gold)}
+    item = Assignment(record, text, attributes=record.others(_TAKEN))
+    yield item._replace(gold=known, once=True)
+    for who, label in pairs:
+        chosen = [one.strip() for one in label.split(",") if one.strip()]
+        labels = chosen if len(chosen) > 1 else [label] if label else []
+        yield item._replace(record=record.at(worker=who), answers={"": labels})
+
+
+def _has_hard(row: Assignment) -> bool:
+    """Whether an item has a hard label beside its annotations, which is not read."""
+    return bool(row.answers) and row.record.find("hard_label") is not None
 
 
 def _pairs(record: Record) -> list[tuple[str, str]]:

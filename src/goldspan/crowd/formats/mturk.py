@@ -47,9 +47,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     for row in rows:
         with collect(crowd.faults):
             found.append(_assignment(row, text, options))
-    if found or not rows:
-        read_assignments(crowd, found, PREFIX)
-    return crowd.build()
+    return read_assignments(crowd, found, PREFIX, in_cells=True)
 
 
 def answers_in(row: Mapping[str, str]) -> dict[str, Any]:

@@ -12,22 +12,22 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from goldspan.crowd.formats.char_spans import CharSpan, Cut, cut_text, read_span, whole_text
+from goldspan.crowd.formats.assignments import Assignment, read_assignments
+from goldspan.crowd.formats.char_spans import CharSpan, read_span
 from goldspan.crowd.formats.json_records import (
     JSON_SUFFIXES,
     Record,
     collect,
     first_objects,
     keys_of,
-    only_one,
     read_records,
     shown,
 )
-from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import SpanCrowd
 from goldspan.crowd.grid import exact_rows
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.source import Source, counted
+from goldspan.crowd.source import Source
 
 _STATE, _LINES = _FILES = "user_state.json", "annotated_instances.jsonl"
 _SAID = ("label_annotations", "span_annotations")
@@ -54,27 +54,33 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     below = {path for path in said if any(path in other.parents for other in said)}
     said = {path: one for path, one in said.items() if path not in below}
     texts = dict(_texts([one for path, one in listed if not path.endswith(_FILES)], options))
-    records = []
+    answers = []
     for path, file in said.items():
         by = path.name or Path(file.name).resolve().parent.name
         for one in _instances(read_records(file, crowd.faults)):
             with collect(crowd.faults):
                 item = one.required(one.name(*keys_of(options, "item", *_ID)), *_ID)
-                records.append(one.at(item=item, worker=one.name("user_id") or by))
-    with collect(crowd.faults):
-        wanted, scheme = options.columns.get("label"), None
-        chosen = [one for record in records for one in _labels(record).items()]
-        if wanted is not None or not any(map(_spans, records)):
-            schemes = dict.fromkeys(name for name, _ in chosen)
-            what = "labels of several schemes"
-            scheme = only_one(Record({}, source.name), schemes, what, wanted)
-        own = [one for name, one in chosen if name == scheme]
-        # A scheme of one field, such as a slider, has the label in its value
-        is_field = len({*chain(*own)}) == 1 < len({str(v) for one in own for v in one.values()})
-        for record in counted(records, options.progress):
-            with collect(crowd.faults):
-                _read_instance(crowd, record, texts, scheme, is_field=is_field)
-    return crowd.build()
+                record = one.at(item=item, worker=one.name("user_id") or by)
+                text = record.text(*keys_of(options, "text", *_TEXT)) or texts.get(record.item)
+                answers.append((record, text, _labels(record), _spans(record)))
+    every = [labels for _, _, labels, _ in answers]
+    fields = {s for s in {*chain(*every)} if _is_field([one.get(s, {}) for one in every])}
+    has_spans = any(spans for *_, spans in answers)
+    rows = []
+    for record, text, labels, spans in answers:
+        given: dict[str, list[Any]] = {
+            scheme: [str(one) for one in (chosen.values() if scheme in fields else chosen)]
+            for scheme, chosen in labels.items()
+        }
+        given |= {_SAID[1]: spans} if has_spans else {}
+        rows.append(Assignment(record, text, given))
+    return read_assignments(crowd, rows)
+
+
+def _is_field(chosen: list[dict[str, Any]]) -> bool:
+    """Whether a scheme has one field, such as a slider, whose value is the label."""
+    values = {str(value) for one in chosen for value in one.values()}
+    return len({*chain(*chosen)}) == 1 < len(values)
 
 
 def _instances(records: Iterator[Record]) -> Iterator[Record]:
@@ -135,27 +141,3 @@ def _spans(record: Record) -> list[CharSpan]:
     return [
         read_span(record, span[0] if isinstance(span, list) else span) for span in listed if span
     ]
-
-
-def _read_instance(
-    crowd: SpanCrowd, record: Record, texts: dict[str, str], scheme: str | None, *, is_field: bool
-) -> None:
-    labels = _labels(record)
-    for other in labels:
-        if other != scheme:
-            crowd.leave_unread(f"labels of {other[:60]!r}", record)
-    text = record.text(*keys_of(crowd.options, "text", *_TEXT)) or texts.get(record.item)
-    if scheme is None:
-        if text is None:
-            message = "its text is in none of the files: read a folder that holds the output and "
-            message += "the data file too (JSON or CSV with the fields 'id' and 'text')"
-            raise record.error(message, "text")
-        item = crowd.item(record, cut_text(record, text, rule=crowd.options.tokens))
-        spans = crowd.place(item, record, _spans(record))
-        crowd.answer_or_gold(item, record, Labels(spans))
-        return
-    known = Cut([record.item], None, [], None, None) if text is None else whole_text(text)
-    item = crowd.item(record, known)
-    if scheme in labels:
-        chosen = labels[scheme]
-        crowd.choose(item, record, [str(one) for one in (chosen.values() if is_field else chosen)])

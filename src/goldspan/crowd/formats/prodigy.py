@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.formats.char_spans import CharSpan, Cut, cut_text, read_span, whole_text
+from goldspan.crowd.formats.assignments import Assignment, read_assignments
+from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.json_records import (
     Record,
     collect,
@@ -25,9 +26,8 @@ from goldspan.crowd.formats.json_records import (
     read_records,
     stem,
 )
-from goldspan.crowd.formats.span_crowd import Facts, Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import GOLD_NAMES, Facts, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
-    MAX_MOMENT,
     PREDICTED,
     ItemRow,
     SoftLabels,
@@ -35,11 +35,12 @@ from goldspan.crowd.formats.span_exports import (
     is_prediction,
     item_rows,
     reject_gold_worker,
+    submitted,
 )
 from goldspan.crowd.formats.span_jsonl import HEADER
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.source import Source, counted
+from goldspan.crowd.source import Source
 from goldspan.errors import UnknownNameError
 
 _MARKS = {"_input_hash", "_task_hash", "_annotator_id", "_session_id", "_view_id"}
@@ -65,14 +66,18 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     crowd = SpanCrowd(source, "prodigy", options)
     numbers: dict[str, str] = {}
     records = list(read_records(source, crowd.faults))
-    asked = {str(record.value["label"]) for record in records if _is_binary(record.value)}
-    for record in counted(records, options.progress):
+    tasks = [record.value for record in records]
+    asked = {str(task["label"]) for task in tasks if _is_binary(task)}
+    has_spans = any("spans" in task and not _has_choice(task) for task in tasks)
+    single = any(map(_is_single, tasks)) and not has_spans
+    rows = []
+    for record in records:
         with collect(crowd.faults):
             text = str(record.required(record.text("text"), "text"))
             name = record.name(*keys_of(options, "item", "item", "_input_hash", "_task_hash"))
             name = name or numbers.setdefault(text, str(len(numbers) + 1))
-            _read_task(crowd, record.at(item=name), text, asked)
-    return crowd.build()
+            rows.append(_row(crowd, record.at(item=name), text, asked))
+    return read_assignments(crowd, rows, single=single)
 
 
 def write(
@@ -87,45 +92,37 @@ def write(
     write_text(path, _lines(crowd, predicted, soft))
 
 
-def _read_task(crowd: SpanCrowd, record: Record, text: str, asked: set[str]) -> None:
-    options = crowd.options
-    single = _is_single(record.value)
-    meta = record.find("meta")
-    item = crowd.item(
-        record,
-        _cut(record, text, options.tokens, single=single),
-        group=record.name(*keys_of(options, "doc", "doc"), may_be_empty=True),
-        attributes=None if meta is None else record.inner(meta, "meta").value,
+def _row(crowd: SpanCrowd, record: Record, text: str, asked: set[str]) -> Assignment:
+    task, meta, answer = record.value, record.find("meta"), record.string("answer")
+    keys = keys_of(crowd.options, "worker", "_annotator_id", "_session_id")
+    by = record.at(worker=record.name(*keys) or stem(record.file))
+    item = Assignment(
+        record._replace(value=_tokens_of(record)),
+        text,
+        attributes={} if meta is None else record.inner(meta, "meta").value,
+        group=record.name(*keys_of(crowd.options, "doc", "doc"), may_be_empty=True),
     )
-    answer = record.string("answer")
-    if answer is None and not {"spans", "accept", "label"} & record.value.keys():
-        return
-    keys = keys_of(options, "worker", "_annotator_id", "_session_id")
-    record = record.at(worker=record.name(*keys) or stem(record.file))
-    if is_prediction(record.worker, record.value):
-        known = crowd.predicted(item, record, record.find(PREDICTED))
-        if known is None:
-            return
-        record, answer = known, "accept"
+    if answer is None and not {"spans", "accept", "label"} & task.keys():
+        return item
+    known = by._replace(value=item.record.value)
+    if is_prediction(by.worker, task):
+        known.value[PREDICTED] = task[PREDICTED]
+        answer = "accept"
     else:
-        _count_unread(crowd, record)
+        _count_unread(crowd, by)
+        crowd.workers |= {} if by.worker in GOLD_NAMES else {by.worker: None}
     if answer not in {None, *_ANSWERS}:
-        raise record.error(str(UnknownNameError("answer", answer, _ANSWERS)))
-    facts = Facts(submitted=record.moment("_timestamp", 1000))
-    if answer == "reject" and len(asked) == 1 and _is_binary(record.value):
-        crowd.choose(item, record, [f"not {record.value['label']}"], facts)
-        return
+        raise by.error(str(UnknownNameError("answer", answer, _ANSWERS)))
+    facts = Facts(submitted=by.moment("_timestamp", 1000))
+    item = item._replace(record=known, facts=facts)
+    if answer == "reject" and len(asked) == 1 and _is_binary(task):
+        return item._replace(answers={"": [f"not {task['label']}"]})
     if answer not in {None, "accept"}:
-        crowd.workers.setdefault(record.worker)
-        crowd.leave_out(
-            record, f"the task was answered with {answer!r}: not used", f"answer {answer}"
-        )
-        return
-    if not single:
-        spans = [read_span(record, one) for one in record.items("spans") or []]
-        crowd.answer_or_gold(item, record, Labels(crowd.place(item, record, spans)), facts)
-        return
-    crowd.choose(item, record, _choices(record), facts)
+        message = f"the task was answered with {answer!r}: not used"
+        crowd.leave_out(by, message, f"answer {answer}")
+        return item._replace(record=item.record.at(worker=""))
+    found = _choices(by) if _is_single(task) else by.items("spans") or []
+    return item._replace(answers={"": found})
 
 
 def _count_unread(crowd: SpanCrowd, record: Record) -> None:
@@ -166,17 +163,14 @@ def _choices(record: Record) -> list[str]:
     return found
 
 
-def _cut(record: Record, text: str, rule: str, *, single: bool) -> Cut:
+def _tokens_of(record: Record) -> dict[str, Any]:
+    """Return the tokens of a task and where they begin, but for those of white space."""
     listed = [
         (one.required(one.string("text"), "text"), one.required(one.whole("start"), "start"))
         for one in record.inners("tokens")
     ]
     listed = [(token, start) for token, start in listed if token.strip()]
-    if listed:
-        return cut_text(
-            record, text, [token for token, _ in listed], [start for _, start in listed]
-        )
-    return whole_text(text) if single else cut_text(record, text, rule=rule)
+    return {"tokens": [token for token, _ in listed], "token_start": [start for _, start in listed]}
 
 
 def _lines(
@@ -197,31 +191,18 @@ def _lines(
             task["tokens"] = _tokens(row)
         if crowd.is_classification:
             task["options"] = classes
+        said: list[tuple[str, str, list[CharSpan], dict[str, Any], list[float] | None]]
+        said = [("accept", name, spans, _time(crowd, a), None) for a, name, spans in row.answers]
         if row.gold is not None:
             answer = "ignore" if row.is_predicted else "accept"
             score = None if soft is None else soft.of_item(n)
-            known = task | row.mark | ({} if score is None else {"score": score})
-            yield _line(crowd, row, known, answer, row.gold_by, row.gold, row.sure)
-        for a, worker, spans in row.answers:
-            yield _line(crowd, row, task | _time(crowd, a), "accept", worker, spans)
-        if row.gold is None and not row.answers:
+            mark = row.mark | ({} if score is None else {"score": score})
+            said.insert(0, (answer, row.gold_by, row.gold, mark, row.sure))
+        if not said:
             yield dump(task) + "\n"
-
-
-def _line(
-    crowd: Crowd,
-    row: ItemRow,
-    task: dict[str, Any],
-    answer: str,
-    by: str,
-    spans: list[CharSpan],
-    sure: list[float] | None = None,
-) -> str:
-    names = {"answer": answer, "_annotator_id": by, "_session_id": by}
-    said = _spans(crowd, row, spans)
-    for one, score in zip(said.get("spans", []), sure or [], strict=False):
-        one["score"] = score
-    return dump({**task, **said, **names}) + "\n"
+        for answer, by, spans, more, sure in said:
+            names = {"answer": answer, "_annotator_id": by, "_session_id": by}
+            yield dump({**task, **more, **_spans(crowd, row, spans, sure), **names}) + "\n"
 
 
 def _tokens(row: ItemRow) -> list[dict[str, Any]]:
@@ -232,21 +213,22 @@ def _tokens(row: ItemRow) -> list[dict[str, Any]]:
     ]
 
 
-def _spans(crowd: Crowd, row: ItemRow, spans: Sequence[CharSpan]) -> dict[str, Any]:
+def _spans(
+    crowd: Crowd, row: ItemRow, spans: Sequence[CharSpan], sure: list[float] | None
+) -> dict[str, Any]:
     if crowd.is_classification:
         return {"accept": [span.type for span in spans], "_view_id": "choice"}
     first = {a: n for n, (a, _) in enumerate(row.text.bounds)}
     last = {b: n for n, (_, b) in enumerate(row.text.bounds)}
-    listed = [
+    listed: list[dict[str, Any]] = [
         {"start": a, "end": b, "token_start": first[a], "token_end": last[b], "label": kind}
         for kind, a, b, _ in spans
     ]
+    for one, score in zip(listed, sure or [], strict=False):
+        one["score"] = score
     return {"spans": listed, "_view_id": "ner_manual"}
 
 
 def _time(crowd: Crowd, a: int) -> dict[str, Any]:
-    submitted = crowd.answers.submitted
-    if a < 0 or submitted is None or not 0 <= submitted[a] <= MAX_MOMENT:
-        return {}
-    seconds, rest = divmod(int(submitted[a]), 1000)
-    return {"_timestamp": seconds + rest / 1000 if rest else seconds}
+    seconds, rest = divmod(submitted(crowd, a), 1000)
+    return {} if seconds < 0 else {"_timestamp": seconds + rest / 1000 if rest else seconds}

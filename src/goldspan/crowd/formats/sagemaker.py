@@ -79,10 +79,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         rows = [row._replace(text=row.text or texts.get(row.record.item)) for row in rows]
         note = "the consolidated labels of the manifest are not read beside the answers"
         crowd.builder.notes.append(note)
-    rows = rows or found["manifest"]
-    if rows or not crowd.faults:
-        read_assignments(crowd, rows)
-    return crowd.build()
+    return read_assignments(crowd, rows or found["manifest"])
 
 
 def _of_request(record: Record) -> Iterator[Assignment]:

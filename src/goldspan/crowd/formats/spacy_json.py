@@ -10,18 +10,13 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from goldspan.crowd.formats.char_spans import CharSpan, cut_text, read_span, whole_text
-from goldspan.crowd.formats.json_records import (
-    Record,
-    collect,
-    keys_of,
-    read_values,
-    shown,
-)
+from goldspan.crowd.formats.assignments import Assignment, read_assignments
+from goldspan.crowd.formats.char_spans import CharSpan, cut_text
+from goldspan.crowd.formats.json_records import Record, collect, keys_of, read_values, shown
 from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.source import Source, counted
+from goldspan.crowd.source import Source
 from goldspan.errors import Fault, GoldspanError
 
 _LABELS = ("entities", "cats", "spans")
@@ -53,11 +48,16 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     has = {key for one in records for key in _LABELS if one.value["labels"].get(key)}
     key = wanted or next((one for one in ("entities", "spans", "cats") if one in has), "entities")
     names = {name for one in records for name in _cats(one)}
-    for number, record in enumerate(counted(records, options.progress), start=1):
+    rows = []
+    for number, record in enumerate(records, start=1):
         with collect(crowd.faults):
             name = record.name(*keys_of(options, "item", "id", "item")) or str(number)
-            _read_text(crowd, record.at(item=name, worker=GOLD), key, names)
-    return crowd.build()
+            known = record.at(item=name, worker=GOLD)
+            if "sentence" in record.value:
+                _read_sentence(crowd, known)
+            else:
+                rows.append(_row(crowd, known, key, names))
+    return read_assignments(crowd, rows, single=key == "cats")
 
 
 def _texts(value: Any, file: str, line: int) -> Iterator[Record]:
@@ -87,35 +87,27 @@ def _cats(record: Record) -> dict[str, float]:
     return found or {}
 
 
-def _read_text(crowd: SpanCrowd, record: Record, key: str, names: set[str]) -> None:
-    if "sentence" in record.value:
-        _read_sentence(crowd, record)
-        return
+def _row(crowd: SpanCrowd, record: Record, key: str, names: set[str]) -> Assignment:
     text = str(record.required(record.text("text"), "text"))
     labels = record.inner(record.value["labels"], "the labels")
     for other, found in labels.value.items():
         if other != key and found and other in (*_LABELS, *_UNREAD):
             crowd.leave_unread(other, record, len(found) if isinstance(found, dict | list) else 1)
-    if key == "cats":
-        item = crowd.item(record, whole_text(text), once=True)
-        chosen = [name for name, value in _cats(record).items() if value >= 0.5]
-        if not chosen and len(names) == 1 and _cats(record):
-            chosen = [f"not {next(iter(names))}"]
-        crowd.choose(item, record, chosen)
-        return
-    item = crowd.item(record, cut_text(record, text, rule=crowd.options.tokens), once=True)
     listed = labels.find(key)
-    if isinstance(listed, dict):  # groups of spans, by their names
+    if key == "cats":
+        listed = [name for name, value in _cats(record).items() if value >= 0.5]
+        if not listed and len(names) == 1 and _cats(record):
+            listed = [f"not {next(iter(names))}"]
+    elif isinstance(listed, dict):  # groups of spans, by their names
         if len(listed) > 1:
             message = f"several groups of spans ({', '.join(listed)}): leave one in the file"
             raise record.error(message, "groups")
         listed = next(iter(listed.values()), [])
-    if not isinstance(listed, list):
-        if key in labels.value or key == "entities":
-            raise record.error(f"{key} must be a list of spans, not {shown(listed)}")
-        return
-    spans = [read_span(record, one[:3] if isinstance(one, list) else one) for one in listed]
-    crowd.set_gold(item, record, Labels(crowd.place(item, record, spans)))
+    elif listed is None and (key in labels.value or key == "entities"):
+        raise record.error(f"{key} must be a list of spans, not {shown(listed)}")
+    elif listed is None:
+        return Assignment(record.at(worker=""), text, once=True)
+    return Assignment(record, text, {key: listed}, once=True)
 
 
 def _read_sentence(crowd: SpanCrowd, record: Record) -> None:

@@ -16,13 +16,7 @@ from goldspan.crowd.formats.json_records import MAX_INTEGER
 from goldspan.crowd.formats.span_crowd import GOLD, GOLD_NAMES
 from goldspan.crowd.model import Crowd, ItemText, View, item_texts
 from goldspan.errors import InputError
-from goldspan.spans import (
-    Codec,
-    Span,
-    Tagged,
-    find_spans,
-    tokenize,
-)
+from goldspan.spans import Codec, Span, Tagged, find_spans, tokenize
 from goldspan.spans.corpus import write_codes
 
 MAX_MOMENT = 253_402_300_799_999
@@ -220,6 +214,22 @@ def code_table(source: Codec, target: Codec) -> NDArray[np.int16]:
 def dump(value: Any) -> str:
     """Write a value as one line of JSON."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def array_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Write objects as a JSON array, one per line."""
+    mark = "["
+    for row in rows:
+        yield f"{mark}\n{dump(row)}"
+        mark = ","
+    yield "[]\n" if mark == "[" else "\n]\n"
+
+
+def submitted(crowd: Crowd, a: int) -> int:
+    """Return when an answer was given, in milliseconds; -1 where no file of a tool can say it."""
+    column = crowd.answers.submitted
+    moment = -1 if column is None else int(column[a])
+    return moment if 0 <= moment <= MAX_MOMENT else -1
 
 
 def is_prediction(worker: str | None, record: Mapping[str, Any]) -> bool:

@@ -1,4 +1,7 @@
-"""Span JSONL: goldspan's own format, an item and its answers per line."""
+"""Span JSONL: goldspan's own format, an item and its answers per line.
+
+It holds everything of a crowd, and can be written by hand.
+"""
 
 from __future__ import annotations
 
@@ -47,10 +50,6 @@ from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.spans import Codec
 from goldspan.spans.encoding import get_encoding
-
-# --------------------------------------------------------------------------------------------------
-# What goldspan writes as span JSONL: the header, and the lines of items (read in `span_jsonl.py`).
-
 
 VERSION = 1
 HEADER = "goldspan"
@@ -223,10 +222,6 @@ def _label_fields(crowd: Crowd, rows: SpanRows, n: int, codes: NDArray[np.int16]
     spans = [{"type": kind, "start": start, "end": end} for kind, start, end in rows.spans[n]]
     skipped = rows.skipped[n]
     return {"spans": spans, "skipped": skipped} if skipped else {"spans": spans}
-
-
-# --------------------------------------------------------------------------------------------------
-# Span JSONL: goldspan's own format, which holds everything of a crowd and can be written by hand.
 
 
 _OTHERS = {"_input_hash", "_task_hash", "annotation_id", "annotations"}

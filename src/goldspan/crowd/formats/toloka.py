@@ -79,9 +79,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
                 status if status in _NOT_GIVEN else "",
             )
             found.append(one)
-    if found or not rows:
-        read_assignments(crowd, found, _OUTPUT)
-    return crowd.build()
+    return read_assignments(crowd, found, _OUTPUT, in_cells=True)
 
 
 def _named(options: ReadOptions, role: str, header: list[str]) -> str:
