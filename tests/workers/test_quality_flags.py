@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import goldspan
 from goldspan.crowd import Crowd, read_crowd
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.workers import find_quality_flags
 from goldspan.workers.copying import PASTING, equal_answers
@@ -20,7 +20,6 @@ from goldspan.workers.quality_flags import true_labels
 from goldspan.workers.reliability import (
     FlagContext,
     QualityFlag,
-    Thresholds,
     at_least,
     at_most,
     find_truth,
@@ -342,7 +341,7 @@ def test_the_choice_of_the_others_is_that_of_counting_without_oneself(rows):
     groups, answers = equal_answers(crowd), crowd.latest
     item = answers.item.astype(np.int64)
     truth = find_truth(crowd, None, goldspan.aggregate(crowd, "mv-token"))
-    found = true_labels(FlagContext(truth, Thresholds()))
+    found = true_labels(FlagContext(truth))
     for a in range(len(answers)):
         rest = Counter(
             answers.codes[b] for b in range(len(answers)) if item[b] == item[a] and b != a
@@ -382,22 +381,19 @@ def test_a_result_says_what_is_right_where_there_is_no_gold():
     ["task,worker,label\n1,a,x\n", "task,worker,label\n1,a,x\n1,b,x\n2,a,x\n2,b,x\n"],
     ids=["one answer", "one label"],
 )
-def test_tiny_crowds_have_no_signs(text):
-    assert find_quality_flags(read_crowd(text.encode()), thresholds=Thresholds(least=2)) == []
+def test_tiny_crowds_have_no_signs(text, monkeypatch):
+    monkeypatch.setattr("goldspan.workers.quality_flags.LEAST_TESTED", 2)
+    assert find_quality_flags(read_crowd(text.encode())) == []
 
 
 def test_a_crowd_without_answers_has_no_signs():
     assert find_quality_flags(draw_truth(5)) == []
 
 
-def test_unknown_signs_and_impossible_thresholds_are_refused():
+def test_unknown_signs_are_refused():
     names = "constant, base rate, copies, copies a model, too fast, drift"
     with pytest.raises(UnknownNameError, match=names):
         find_quality_flags(draw_truth(5), kinds=["bot"])
-    with pytest.raises(InputError, match="alpha lies between 0 and 1"):
-        Thresholds(alpha=2)
-    with pytest.raises(InputError, match="at least 2 answers"):
-        Thresholds(least=1)
 
 
 @pytest.mark.realdata

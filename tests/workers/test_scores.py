@@ -1,12 +1,10 @@
-from itertools import product
-
 import numpy as np
 import pytest
 from scipy.stats import binom
 
 from goldspan.errors import UnknownNameError
 from goldspan.workers import Reliability
-from goldspan.workers.teams import error_bound, score_ranges, team_values, worker_scores
+from goldspan.workers.teams import worker_scores
 
 
 def _all_results(n, labels, **options):
@@ -54,32 +52,3 @@ def test_workers_without_enough_answers_have_no_score(score, known):
 def test_an_unknown_score_is_refused():
     with pytest.raises(UnknownNameError, match="choose from posterior, unbiased, plugin"):
         worker_scores(Reliability.from_counts([1], 2), "posteriour")
-
-
-@pytest.mark.parametrize(("labels", "n"), [(2, 2), (2, 9), (4, 3), (7, 12)])
-def test_unbiased_scores_lie_within_the_range_that_hoeffding_uses(labels, n):
-    tested = _all_results(n, labels)
-    found = worker_scores(tested, "unbiased")
-    spread = found.max() - found.min()
-    # The least value needs a C that may be no whole number: many questions come near it.
-    assert spread <= score_ranges(tested)[0] + 1e-12
-    many = _all_results(4000, labels)
-    assert np.ptp(worker_scores(many, "unbiased")) == pytest.approx(score_ranges(many)[0], rel=1e-5)
-
-
-@pytest.mark.parametrize(("value", "labels", "bound"), [(2, 2, np.exp(-2)), (0, 2, 1), (1, 4, 1)])
-def test_the_bound_of_the_error_has_the_constant_that_the_docs_derive(value, labels, bound):
-    assert error_bound(value, labels) == pytest.approx(bound)
-
-
-@pytest.mark.parametrize("labels", [2, 3])
-@pytest.mark.parametrize("seed", range(6))
-def test_no_vote_errs_more_often_than_the_bound(labels, seed):
-    rng = np.random.default_rng(seed)
-    chance = rng.uniform(0.2, 0.99, 5)
-    weights, error = labels * chance - 1, 0.0
-    for answers in product(range(labels), repeat=5):  # the truth is 0
-        p = np.where(np.array(answers) == 0, chance, (1 - chance) / (labels - 1)).prod()
-        sums = np.bincount(answers, weights, labels)
-        error += p * (sums[1:].max() >= sums[0])
-    assert error <= error_bound(float(team_values(weights**2)[-1]), labels)

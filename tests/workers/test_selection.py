@@ -247,7 +247,7 @@ def test_the_result_has_everything_for_machines_and_for_people():
     found = team.to_dict()
     assert [row["worker"] for row in found["workers"]] == team.worker_ids.to_pylist()
     assert found["price"] == "0.03"
-    assert set(found["intervals"]) == {"hoeffding", "bootstrap", "posterior"}
+    assert found["interval"] == list(team.interval)
     assert "Team of 3 workers, 0.03 per item: 0, 1, 2\n" in str(team)
     assert pa.types.is_string(team.worker_ids.type)
 
@@ -262,7 +262,7 @@ def test_a_lucky_beginner_does_not_make_a_proven_worker_unsure():
 
 def test_the_expected_f_lies_within_its_interval():
     team = select_workers(Reliability.from_counts([8, 5, 7, 7, 6, 6, 6, 8], 10), budget=3)
-    low, high = team.intervals["posterior"]
+    low, high = team.interval
     assert low < team.expected < high
     assert f"that of {team.expected**2:.1f} workers who are always right" in str(team)
 

@@ -128,8 +128,6 @@ def _log_posterior(x: Floats, y: Floats, hits: Floats, asked: Floats, count: Flo
 
 LEVEL = 0.95
 """Of the credible intervals."""
-MOST_KEYS = 4_000_000
-"""Whole results are counted in a table where it is smaller than that, and sorted otherwise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,15 +335,6 @@ def distinct_results(
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """Find the different results: a million workers have few of them."""
     # right float64 [n_workers]; total float64 [n_workers]
-    keys, width = right * (total.max(initial=0) + 1) + total, total.max(initial=0) + 1
-    if right.max(initial=0) * width < MOST_KEYS and not (right % 1).any() and not (total % 1).any():
-        counted = keys.astype(np.int64)
-        times = np.bincount(counted)
-        present = np.flatnonzero(times)
-        place = np.zeros(len(times), np.int64)
-        place[present] = np.arange(len(present))
-        pairs = np.stack([present // int(width), present % int(width)]).astype(np.float64)
-        return pairs, place[counted], times[present]
     # Two numbers as the parts of a complex one sort faster than pairs do.
     both, inverse, times = np.unique(right + 1j * total, return_inverse=True, return_counts=True)
     return np.stack([both.real, both.imag]), inverse, times

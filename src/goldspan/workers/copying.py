@@ -19,6 +19,7 @@ from goldspan.crowd.labels import joined, translate
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.workers.reliability import (
+    CONSTANT,
     FlagContext,
     QualityFlag,
     at_least,
@@ -81,6 +82,8 @@ LEAST_EQUAL = 5
 """Fewer equal wrong answers are not flagged."""
 LEAST_WORKERS = 10
 """Of fewer workers a copy weighs too much in how far pairs lie apart."""
+MANIFOLD = 2.0
+"""Equal wrong answers are so many times the expected ones, at least."""
 LEAST_SHARE = 0.25
 """Nor is a smaller share of the wrong answers of the one who has fewer."""
 
@@ -114,7 +117,7 @@ def _suspects(context: FlagContext, groups: Groups) -> Ints:
         p_value = beside_spread(p_value, distance, expected >= 1)
     # Two who always say the same are alike without copying: that is another flag
     workers = np.stack(np.divmod(keys, n_workers))
-    marked = equal >= np.maximum(LEAST_EQUAL, context.limits.copies * expected)
+    marked = equal >= np.maximum(LEAST_EQUAL, MANIFOLD * expected)
     marked &= equal >= LEAST_SHARE * np.minimum(left, right)
     marked &= ~one_note(context, groups)[workers].all(axis=0)
     return workers[:, marked & context.significant(p_value, _n_tests(context))[1]]
@@ -148,7 +151,7 @@ def one_note(context: FlagContext, groups: Groups) -> NDArray[np.bool_]:
     pairs, size = np.unique(worker * np.int64(width) + key, return_counts=True)
     most = np.zeros(context.crowd.n_workers, np.int64)
     np.maximum.at(most, pairs // width, size)
-    return np.asarray(most >= context.limits.constant * context.n_answers)
+    return np.asarray(most >= CONSTANT * context.n_answers)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -31,7 +31,6 @@ from goldspan.money import from_micro, to_micro
 from goldspan.workers.beta import Reliability, expected_confusions
 from goldspan.workers.reliability import Truth, find_truth, measure_reliability
 from goldspan.workers.selection import (
-    STRATEGIES,
     WorkerSelection,
     grouping_of,
     read_prices,
@@ -205,10 +204,9 @@ Who of them joins is drawn by id."""
 
 def grow(
     answered: Answered, means: Floats, candidates: Ints, costs: Ints, limit: int,
-    grouping: Grouping | None = None, *, per_cost: bool = False, by_gain: bool = True,
-    luck: Floats | None = None,
+    grouping: Grouping | None = None, *, per_cost: bool = False, luck: Floats | None = None,
 ) -> JoinOrder:  # fmt: skip
-    """Add the worker with the largest gain again and again; without `by_gain` the luckiest."""
+    """Add the worker with the largest gain again and again, of equals the luckiest."""
     # means float64 [n_workers, n_labels, n_labels]; costs int64 [n_workers]
     # luck float64 [n_workers]
     search = _Search(answered, means, grouping)
@@ -225,7 +223,7 @@ def grow(
         found = search.gains
         worth = found / np.maximum(costs, 1) if per_cost else found
         most = worth[able].max()
-        is_best = able & (worth >= most - TIED * abs(most)) if by_gain else able
+        is_best = able & (worth >= most - TIED * abs(most))
         best = int(np.argmin(np.where(is_best, chance, np.inf)))
         search.add(best)
         limit -= int(costs[best])
@@ -456,8 +454,7 @@ class GainSelection(WorkerSelection):
         """What is proved about this choice, in a sentence."""
         if not len(self):
             return "nobody was chosen"
-        how = "the team is drawn" if self.strategy == "random" else "workers were added one by one"
-        return f"none: {how}"
+        return "none: workers were added one by one"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
@@ -500,8 +497,8 @@ def select_by_gain(
         budget: Workers per item; with `prices` the money per item, in the unit of the prices.
         prices: As for `select_workers`.
         strategy: "selected" (the first in the order of gain whose vote is expected to lose at most
-            a hundredth of what the best team within the budget adds), "top" (as many as the budget
-            allows), or "random".
+            a hundredth of what the best team within the budget adds), or "top" (as many as the
+            budget allows).
         families: Workers who err together, as for `select_workers`.
         random_state: Seed of everything drawn: functions of it and of the ids of items and
             workers, so that the order of rows does not matter.
@@ -521,8 +518,8 @@ def select_by_gain(
     >>> "eve" in team.worker_ids.to_pylist()
     False
     """
-    if strategy not in STRATEGIES:
-        raise UnknownNameError("strategy", strategy, STRATEGIES)
+    if strategy not in ("selected", "top"):
+        raise UnknownNameError("strategy", strategy, ("selected", "top"))
     labels = _labels(find_truth(crowd, gold, result))
     reliability = measure_reliability(crowd, gold, result)
     prices_known = (
@@ -545,14 +542,14 @@ def select_by_gain(
         reliability = measure_reliability(crowd, gold)
     counts = labels.counts(labels.probs if is_given and labels.probs is not None else labels.known)
     means, judged = mean_confusions(counts), counts.sum(axis=(1, 2))
-    if (unknown := int((judged == 0).sum())) and strategy != "random":
+    if unknown := int((judged == 0).sum()):
         notes.append(f"{unknown} of {len(judged)} workers cannot be chosen: no judged answer.")
     answered = (
         _answers_as_given(labels, chance)
         if is_given
         else _drawn_answers(labels, means, grouping, chance)
     )
-    grown = _order(answered, means, judged, costs, limit, grouping, strategy, chance)
+    grown = _order(answered, means, judged, costs, limit, grouping, chance)
     size = len(grown.order)
     if strategy == "selected" and size:
         best = grown.accuracy.max()
@@ -572,13 +569,10 @@ def select_by_gain(
 
 def _order(
     answered: Answered, means: Floats, judged: Floats, costs: Ints, limit: int,
-    grouping: Grouping | None, strategy: str, chance: _Chance,
+    grouping: Grouping | None, chance: _Chance,
 ) -> JoinOrder:  # fmt: skip
-    """Let workers join: by gain, for money also by gain for it, or at random."""
+    """Let workers join by gain, for money also by gain for it."""
     candidates = np.flatnonzero(judged > 0)
-    if strategy == "random":
-        every, luck = np.arange(answered.n_workers), chance.of_workers("team")
-        return grow(answered, means, every, costs, limit, grouping, by_gain=False, luck=luck)
     luck = chance.of_workers("tie")
     found = grow(answered, means, candidates, costs, limit, grouping, luck=luck)
     if len(np.unique(costs)) > 1:

@@ -13,9 +13,10 @@ from goldspan.crowd import Answers, Crowd
 from goldspan.errors import UnknownNameError
 from goldspan.workers.copying import PASTING, copies, pastes
 from goldspan.workers.reliability import (
+    CONSTANT,
+    LEAST_TESTED,
     FlagContext,
     QualityFlag,
-    Thresholds,
     at_least,
     at_most,
     design_effect,
@@ -27,6 +28,10 @@ from goldspan.workers.reliability import (
 # Constant answers: nearly always the same, where the others' answers differ.
 
 
+DEPARTS = 0.25
+"""Who is constant departs from it less than this share of how often the others do."""
+
+
 def constant(context: FlagContext) -> list[QualityFlag]:
     """Find the workers who give nearly always the same answer."""
     label, words = summaries(context.crowd)
@@ -36,10 +41,10 @@ def constant(context: FlagContext) -> list[QualityFlag]:
     share = own[row, usual] / np.maximum(compared, 1)
     rate = np.clip(others[row, usual] / np.maximum(compared, 1), 0, 1)
     departs = compared - own[row, usual]
-    p_value = at_most(departs, compared, context.limits.departs * (1 - rate))
-    tested = compared >= context.limits.least
+    p_value = at_most(departs, compared, DEPARTS * (1 - rate))
+    tested = compared >= LEAST_TESTED
     corrected, passes = context.significant(p_value, int(tested.sum()))
-    found = tested & passes & (share >= context.limits.constant)
+    found = tested & passes & (share >= CONSTANT)
     return [
         QualityFlag(
             context.name(n),
@@ -108,12 +113,16 @@ def _shares(
 # Answers at base rate: the labels do not depend on the truth, whatever their shares.
 
 
+INFORMATION = 0.2
+"""Labels tell less than this share of what the median worker's tell."""
+
+
 def base_rate(context: FlagContext) -> list[QualityFlag]:
     """Find the workers whose labels tell next to nothing about the truth."""
     from scipy.special import chndtr
 
     told = _information(context)
-    able = (told.n >= context.limits.least) & (told.entropy > 0)
+    able = (told.n >= LEAST_TESTED) & (told.entropy > 0)
     if able.sum() < 3:
         return []
     median = float(np.median(told.share[able]))
@@ -121,7 +130,7 @@ def base_rate(context: FlagContext) -> list[QualityFlag]:
         return []
     # Somebody who gave one label alone is a case for `constant`.
     tested = able & (told.freedom > 0)
-    least = 2 * told.n_effective * context.limits.information * median * told.entropy
+    least = 2 * told.n_effective * INFORMATION * median * told.entropy
     p_value = np.ones(len(tested))
     p_value[tested] = chndtr(told.g[tested], told.freedom[tested], least[tested])
     corrected, passes = context.significant(p_value, int(tested.sum()))
@@ -205,11 +214,15 @@ def _entropy(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 # Too fast: half of the answers took less than a third of the median worker's time per token.
 
 
+FAST = 1 / 3
+"""Median time, as a share of the median worker's."""
+
+
 def fast(context: FlagContext) -> list[QualityFlag]:
     """Find the workers who are too fast; none where times are not known."""
     seconds, worker = seconds_per_token(context.crowd)
     n = np.bincount(worker, minlength=context.crowd.n_workers)
-    tested = n >= context.limits.least
+    tested = n >= LEAST_TESTED
     if tested.sum() < 3:
         return []
     order = np.lexsort((seconds, worker))
@@ -217,7 +230,7 @@ def fast(context: FlagContext) -> list[QualityFlag]:
     medians = np.full(len(n), np.nan)
     medians[tested] = seconds[order][(begin + n // 2)[tested]]
     usual = float(np.nanmedian(medians))
-    below = np.bincount(worker, seconds < context.limits.fast * usual, len(n)).astype(np.int64)
+    below = np.bincount(worker, seconds < FAST * usual, len(n)).astype(np.int64)
     corrected, passes = context.significant(at_least(below, n, 0.5), int(tested.sum()))
     what = "an answer" if context.crowd.is_classification else "a token"
     return [
@@ -257,13 +270,17 @@ def _quality(context: FlagContext, worker: int) -> str:
 # Drift: a worker is right more seldom (or more often) from some point of the work on.
 
 
+DRIFT = 0.1
+"""Difference of the shares right before and after a change, at least."""
+
+
 def drift(context: FlagContext) -> list[QualityFlag]:
     """Find the workers whose share right changes over the course of their work."""
     from scipy.special import kolmogorov
 
     work = _course(context)
     bounds = np.searchsorted(work.worker, np.arange(context.crowd.n_workers + 1))
-    tested = np.flatnonzero(np.diff(bounds) >= context.limits.least)
+    tested = np.flatnonzero(np.diff(bounds) >= LEAST_TESTED)
     parts = [slice(bounds[n], bounds[n + 1]) for n in tested.tolist()]
     changes = [_change(work.rest[part]) for part in parts]
     p_value = np.asarray(kolmogorov(np.array([height for _, height, _ in changes])), np.float64)
@@ -275,7 +292,7 @@ def drift(context: FlagContext) -> list[QualityFlag]:
         share, (at, _, gap) = work.share[part], change
         # What is seen and what the items do not explain must both be a change, the same way.
         seen = float(share[at:].mean() - share[:at].mean())
-        if is_found and min(abs(gap), seen * np.sign(gap)) >= context.limits.drift:
+        if is_found and min(abs(gap), seen * np.sign(gap)) >= DRIFT:
             found.append(_flag(context, n, share, change, p))
     return found
 
@@ -385,7 +402,6 @@ def find_quality_flags(
     gold: Any = None,
     result: Consensus | None = None,
     kinds: str | Iterable[str] | None = None,
-    thresholds: Thresholds | None = None,
     probes: Crowd | None = None,
 ) -> list[QualityFlag]:
     r"""Look for quality flags; each comes with its evidence.
@@ -399,7 +415,6 @@ def find_quality_flags(
         result: A result of the crowd, which says what is right where there is no gold; by default
             that of `ds`.
         kinds: Which flags, by name, or one of them; all by default.
-        thresholds: From where on something is flagged.
         probes: Answers of models to the same items, who are no workers of the crowd: who repeats
             their mistakes copies them.
 
@@ -423,7 +438,7 @@ def find_quality_flags(
     if not len(crowd.latest):
         return []
     known = result or aggregate(crowd, "ds")
-    context = FlagContext(find_truth(crowd, gold, known), thresholds or Thresholds(), probes)
+    context = FlagContext(find_truth(crowd, gold, known), probes)
     found: list[QualityFlag] = []
     for name in names:
         found += FLAGS[name](context)

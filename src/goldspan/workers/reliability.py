@@ -201,9 +201,9 @@ def choose_measure(crowd: Crowd, measure: str) -> str:
     return measure
 
 
-def judge_answers(truth: Truth, measure: str, policy: str = "conlleval") -> Judged:
+def judge_answers(truth: Truth, measure: str) -> Judged:
     """Judge every answer."""
-    return _spans(truth, policy) if measure == "span_f1" else _labels(truth)
+    return _spans(truth) if measure == "span_f1" else _labels(truth)
 
 
 def _labels(truth: Truth) -> Judged:
@@ -239,11 +239,11 @@ def label_probs(truth: Truth) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     return right, judged | rest
 
 
-def _spans(truth: Truth, policy: str) -> Judged:
+def _spans(truth: Truth) -> Judged:
     crowd, answers = truth.crowd, truth.crowd.latest
     theirs, n = truth.codes()[crowd.token_of], len(answers)
-    gold = find_spans(Tagged(theirs, answers.offset), crowd.tagset, policy)
-    found = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset, policy)
+    gold = find_spans(Tagged(theirs, answers.offset), crowd.tagset)
+    found = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
     gold, found = untouched(gold, answers.codes < 0), untouched(found, theirs < 0)
     true = _confidence(truth)[crowd.token_of[gold.start]]
     # A pair of equal spans is found from either side.
@@ -274,7 +274,6 @@ def measure_reliability(
     *,
     measure: str = "auto",
     prior: str | tuple[float, float] = "pool",
-    policy: str = "conlleval",
 ) -> Reliability:
     r"""Measure how often every worker is right.
 
@@ -295,7 +294,6 @@ def measure_reliability(
             but for a smaller variance). "auto" is accuracy for single labels, span_f1 for tags,
             token_accuracy for PLAIN tags of tokens.
         prior: Beta(a, b) as a pair, or "pool": see `Reliability`.
-        policy: How malformed tags are read as spans.
 
     Returns:
         Counts of all workers in the order of `crowd.worker_ids`. Of tags they are effective
@@ -313,7 +311,7 @@ def measure_reliability(
     """
     truth = find_truth(crowd, gold, result)
     chosen = choose_measure(truth.crowd, measure)
-    judged = judge_answers(truth, chosen, policy)
+    judged = judge_answers(truth, chosen)
     if not judged.total.any() and result is None:
         raise InputError("no worker answered an item with gold: there is nothing to judge")
     right, total = _per_worker(truth.crowd, judged)
@@ -406,25 +404,12 @@ class QualityFlag:
         return self.evidence if is_question else f"{self.kind}: {self.evidence}"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Thresholds:
-    """From where on something is flagged."""
-
-    alpha: float = 0.05  # Chance that a crowd without it shows a flag of one kind at all
-    least: int = 20  # Fewest answers of a worker that are tested
-    constant: float = 0.95  # Share of equal answers, at least
-    departs: float = 0.25  # Departs from them less than this share of how often the others do
-    information: float = 0.2  # Labels tell less than this share of what the median worker's tell
-    copies: float = 2.0  # Equal wrong answers, as a multiple of those expected
-    fast: float = 1 / 3  # Median time, as a share of the median worker's
-    drift: float = 0.1  # Difference of shares right before and after a change, at least
-
-    def __post_init__(self) -> None:
-        for name in ("alpha", "constant", "departs", "information", "fast", "drift"):
-            if not 0 < getattr(self, name) < 1:
-                raise InputError(f"{name} lies between 0 and 1, not {getattr(self, name)}")
-        if self.least < 2 or self.copies < 1:
-            raise InputError("least is at least 2 answers, and copies at least 1 times")
+ALPHA = 0.05
+"""Chance that a crowd without it shows a flag of one kind at all."""
+LEAST_TESTED = 20
+"""Fewest answers of a worker that are tested."""
+CONSTANT = 0.95
+"""Share of equal answers, at least, of who always says the same."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -432,7 +417,6 @@ class FlagContext:
     """What flags are looked for in."""
 
     truth: Truth  # The crowd, its gold, and a result for where there is no gold
-    limits: Thresholds  # From where on something is flagged
     # Answers of models to the same items that count for nothing else, or None
     probes: Crowd | None = None
 
@@ -461,7 +445,7 @@ class FlagContext:
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Correct p-values for the number of tests, and say which pass."""
         corrected = np.minimum(p_value * max(1, n_tests), 1.0)
-        return corrected, np.asarray(corrected < self.limits.alpha)
+        return corrected, np.asarray(corrected < ALPHA)
 
 
 def at_least(

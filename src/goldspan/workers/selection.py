@@ -16,13 +16,11 @@ from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import from_micro, to_micro
 from goldspan.workers.beta import Reliability
 from goldspan.workers.teams import (
-    INTERVALS,
     LEAST_QUESTIONS,
     Choice,
     Grouping,
     affordable,
     best_prefix,
-    error_bound,
     estimate,
     greedy_team,
     in_order,
@@ -124,26 +122,13 @@ class WorkerSelection:
         return f"worth at least {100 * self.ratio:.1f} % of the best team {limit}"
 
     @cached_property
-    def intervals(self) -> dict[str, tuple[float, float]]:
-        """Intervals of the true F at 95 %: "hoeffding", "bootstrap" and "posterior".
-
-        The first two are for teams that were fixed before the test; of a team chosen by its results
-        they hold too rarely (`goldspan.workers.selection`). They are NaN where a worker has fewer
-        than two judged answers. All are (0, 0) for an empty team.
-        """
-        return {
-            name: score_interval(self.tested, kind=name, share=self.share) for name in INTERVALS
-        }
+    def interval(self) -> tuple[float, float]:
+        """The 95 % credible interval of the true F; (0, 0) for an empty team."""
+        return score_interval(self.tested, self.share)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
-        intervals = {name: list(pair) for name, pair in self.intervals.items()}
-        more = {
-            "value": self.value,
-            "expected": self.expected,
-            "intervals": intervals,
-            "error_bound": error_bound(self.value, self.tested.n_labels),
-        }
+        more = {"value": self.value, "expected": self.expected, "interval": list(self.interval)}
         return self._facts("score", more)
 
     def _facts(self, scored: str, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -185,7 +170,7 @@ class WorkerSelection:
         """Return a line on what the team is worth."""
         # By the posterior: of those who were chosen by their results some were lucky.
         whole = (self.tested.n_labels - 1) ** 2
-        low, high = self.intervals["posterior"]
+        low, high = self.interval
         n, least, most = (f"{(value / whole) ** 2:.1f}" for value in (self.expected, low, high))
         return (
             f"Its joint vote is worth as much as that of {n} workers who are always right\n"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.errors import InputError, UnknownNameError
+from goldspan.errors import UnknownNameError
 from goldspan.workers.beta import LEVEL, Reliability
 
 # --------------------------------------------------------------------------------------------------
@@ -43,13 +42,6 @@ def estimate(reliability: Reliability, score: str) -> NDArray[np.float64]:
     if score != "posterior":
         return reliability.share
     return np.asarray((1 + reliability.right) / (reliability.n_labels + reliability.total))
-
-
-def score_ranges(reliability: Reliability) -> NDArray[np.float64]:
-    """Return the widths R_i of the ranges that unbiased scores lie in, float64 [n_workers]."""
-    # R = (L - 1)² - 1 + (2n - 2 + L)² / (4n (n - 1))
-    n, labels = np.where(reliability.total >= 2, reliability.total, np.nan), reliability.n_labels
-    return np.asarray((labels - 1) ** 2 - 1 + (2 * n - 2 + labels) ** 2 / (4 * n * (n - 1)))
 
 
 def team_values(
@@ -101,120 +93,43 @@ class Grouping(NamedTuple):
         return gain, size
 
 
-def error_bound(value: float, n_labels: int) -> float:
-    """Bound the share of wrong labels of a weighted vote: exp(-F² / (2 (L - 1)⁴) + ln(L - 1)).
-
-    It holds when F is the true one and every worker counts L w - 1; it is far from tight. The
-    constant is derived here: Hoeffding's inequality with |L w - 1| <= L - 1, and a union over the
-    wrong labels. Our copy of Li and Liu (2015) has lost its formula. No choice of workers depends
-    on it: all go by F.
-    """
-    if not value > 0:
-        return 1.0
-    exponent = -(value**2) / (2 * (n_labels - 1) ** 4) + np.log(n_labels - 1)
-    return min(1.0, float(np.exp(exponent)))
-
-
 # --------------------------------------------------------------------------------------------------
-# How sure F of a team is: three intervals for F(S) = |S|^(-1/2) Σ_{i in S} (L w_i - 1)².
+# How sure F of a team is: an interval for F(S) = |S|^(-1/2) Σ_{i in S} (L w_i - 1)².
 
 
-INTERVALS = ("hoeffding", "bootstrap", "posterior")
 DRAWS = 2000
 MANY = 1000
 """Workers beyond which a sum over them is taken as normal."""
 
-Draws = NDArray[np.float64]
-
 
 def score_interval(
     tested: Reliability,  # The test results of the team
-    *,
-    kind: str = "bootstrap",  # "hoeffding", "bootstrap" or "posterior"
-    level: float = LEVEL,  # How often it should hold, between 0 and 1
-    draws: int = DRAWS,  # Of the bootstrap and the posterior
-    random_state: int = 0,
-    share: NDArray[np.float64] | None = None,  # [n_workers]
+    share: NDArray[np.float64] | None = None,  # [n_workers], what an answer counts beside others
+    draws: int = DRAWS,
 ) -> tuple[float, float]:
-    """Return an interval of F for a team."""
-    if kind not in INTERVALS:
-        raise UnknownNameError("interval", kind, INTERVALS)
-    if not 0 < level < 1:
-        raise InputError(f"a level lies between 0 and 1, not {level}")
+    """Return a credible interval of F for a team, by draws of the workers' chances."""
     if not len(tested):
         return 0.0, 0.0
-    if kind != "posterior" and (tested.total < 2).any():
-        return float("nan"), float("nan")
-    rng = np.random.default_rng(random_state)
-    size = len(tested) if share is None else float(share.sum())
-    if kind == "posterior":
-        values = _drawn_values(tested, draws, rng, share) / np.sqrt(size)
-        low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2]).tolist()
-        return float(low), float(high)
     counts = np.ones(len(tested)) if share is None else share
-    value = float((counts * worker_scores(tested, "unbiased")).sum() / np.sqrt(size))
-    if kind == "hoeffding":
-        half = hoeffding_width(tested, level, share)
-    else:
-        errors = _drawn_errors(tested, draws, rng, share) / np.sqrt(size)
-        half = float(np.quantile(np.abs(errors), level))
-    return max(0.0, value - half), max(0.0, value + half)
+    values = _drawn_sums(tested, counts, draws) / np.sqrt(counts.sum())
+    low, high = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+    return low, high
 
 
-def hoeffding_width(
-    tested: Reliability, level: float = LEVEL, share: NDArray[np.float64] | None = None
-) -> float:
-    """Return half the width of Hoeffding's interval: √(Σ R_i² ln(2/δ) / (2k)), δ = 1 - level."""
-    # With families R_i counts u_i, and k is the sum of all u
-    counts = np.ones(len(tested)) if share is None else share
-    squares = float(((counts * score_ranges(tested)) ** 2).sum())
-    return float(np.sqrt(squares * np.log(2 / (1 - level)) / (2 * counts.sum())))
-
-
-def _drawn_values(
-    tested: Reliability, draws: int, rng: np.random.Generator,
-    share: NDArray[np.float64] | None = None,
-) -> Draws:  # fmt: skip
-    """Draw √k F from the posterior, float64 [draws]."""
+def _drawn_sums(
+    tested: Reliability, counts: NDArray[np.float64], draws: int
+) -> NDArray[np.float64]:
+    """Draw Σ (L w - 1)² from the posterior, float64 [draws]."""
+    # Workers with equal results have equal distributions
+    rng = np.random.default_rng(0)
 
     def draw(some: Reliability) -> NDArray[np.float64]:
         chance = rng.beta(some.a, some.b, (draws, len(some)))
         return np.asarray((some.n_labels * chance - 1) ** 2)
 
-    return _sums(tested, draw, draws, rng, share)
-
-
-def _drawn_errors(
-    tested: Reliability, draws: int, rng: np.random.Generator,
-    share: NDArray[np.float64] | None = None,
-) -> Draws:  # fmt: skip
-    """Draw what √k F̂ of a test like this one misses √k F by, float64 [draws]."""
-    # A worker with all answers right would be drawn all right again, without any error
-
-    def draw(some: Reliability) -> NDArray[np.float64]:
-        labels, n = some.n_labels, np.rint(some.total)
-        chance = (some.right + 1) / (some.total + 2)
-        drawn_share = rng.binomial(n.astype(np.int64), chance, (draws, len(some))) / n
-        rest = labels**2 * drawn_share * (1 - drawn_share) / (n - 1)
-        return np.asarray((labels * drawn_share - 1) ** 2 - rest - (labels * chance - 1) ** 2)
-
-    return _sums(tested, draw, draws, rng, share)
-
-
-def _sums(
-    tested: Reliability,
-    draw: Callable[[Reliability], NDArray[np.float64]],
-    draws: int,
-    rng: np.random.Generator,
-    share: NDArray[np.float64] | None,
-) -> Draws:
-    """Add up what is drawn for every worker, float64 [draws]."""
-    # Workers with equal results have equal distributions
     if len(tested) <= MANY:
-        drawn = draw(tested)
-        return np.asarray(drawn.sum(axis=1) if share is None else drawn @ share)
+        return draw(tested) @ counts
     few, which, times = tested.distinct()
-    counts = np.ones(len(which)) if share is None else share
     whole = np.bincount(which, counts, len(times))
     squares = np.bincount(which, counts**2, len(times))
     mean = variance = 0.0
