@@ -47,7 +47,7 @@ def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) ->
     Votes have no posterior: their shares are raised to a power and smoothed.
 
     Args:
-        result: Of any method but numeric ones. Labels that were known to `fit` are passed over: the
+        result: Of any method. Labels that were known to `fit` are passed over: the
             result repeats them, so that they say nothing of its confidences.
         gold: int16 codes [n_tokens] with -1 for unknown, or anything that `read_crowd` takes as
             gold.
@@ -60,7 +60,7 @@ def calibrate(result: Consensus, gold: Any, *, coverage: float | None = None) ->
         The temperature stands in `params` and in the notes.
 
     Raises:
-        InputError: The result is numeric or calibrated already, fewer than 100 tokens (items of
+        InputError: The result is calibrated already, fewer than 100 tokens (items of
             single labels) are known that `fit` did not know, or too few documents are known for
             `coverage`.
 

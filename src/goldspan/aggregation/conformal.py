@@ -167,7 +167,7 @@ class ConformalSets:
 
 
 def conformal_sets(
-    result: Consensus,  # Of any method but numeric ones
+    result: Consensus,
     truth: NDArray[np.int16],  # [n_tokens], codes of the result's tags, -1 where unknown
     coverage: float,  # Between 0 and 1
     foreign: NDArray[np.bool_] | None = None,  # [n_tokens]

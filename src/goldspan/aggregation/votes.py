@@ -40,17 +40,10 @@ from goldspan.spans.encoding import write_tag
 def item_shares(
     crowd: Crowd,
     codes: NDArray[np.int16],
-    weight: NDArray[np.float64] | None = None,
-    families: Families | None = None,
+    weight: NDArray[np.float64] | None = None,  # [n_workers], not negative, what an answer counts
+    families: Families | None = None,  # Workers who err together; None: everybody errs alone
 ) -> NDArray[np.float32]:
-    """Share of the item's answers that agree with all of its tags, float32 [n_items].
-
-    Args:
-        crowd: Who answered what.
-        codes: int16 [n_tokens], the result.
-        weight: float64 [n_workers], not negative, what an answer counts; None: all the same.
-        families: Workers who err together, and count as fewer; None: everybody errs alone.
-    """
+    """Share of the item's answers that agree with all of its tags, float32 [n_items]."""
     given = crowd.latest.codes
     differs = (given >= 0) & (given != codes[crowd.token_of])
     wrong = count_in_rows(differs, crowd.latest.offset) > 0
@@ -65,14 +58,7 @@ def span_shares(
     weight: NDArray[np.float64] | None = None,
     families: Families | None = None,
 ) -> NDArray[np.float32]:
-    """Share of the item's answers with exactly this span, for the spans of `codes`.
-
-    Args:
-        crowd: Who answered what.
-        codes: int16 [n_tokens], the result.
-        weight: As for `item_shares`.
-        families: As for `item_shares`.
-    """
+    """Share of the item's answers with exactly this span, for the spans of `codes`."""
     spans = find_spans(Tagged(codes, crowd.offsets), crowd.tagset)
     answers = crowd.latest
     given = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)

@@ -117,8 +117,8 @@ def hard_quotas(
 # Choosing gold questions: items whose truth is known, hidden among the others or asked first.
 
 
-BY = ("auto", "label", "type", "information")
-"""What gold questions are spread over, or what they are chosen for."""
+BY = ("auto", "information")
+"""Spread over the labels or types of spans, or chosen for what they teach."""
 SHORT = 50
 """Tokens as which a shorter document counts: a single doubt in few words is not all there is."""
 TO_CHECK = "to check"
@@ -253,8 +253,7 @@ def choose_gold_questions(
     Args:
         crowd: A crowd with gold.
         n: How many.
-        by: "label" (single labels), "type" (of spans), "auto": what the crowd has; or
-            "information".
+        by: "auto": spread over the labels, or the types of spans; or "information".
         hard: Share of hard ones, 0 … 1. The hardest third of the items with gold is hard, as far
             as their answers differ; the seed decides which of equally hard items belong to it.
         result: What says how hard items are, by its confidence; by default the token vote, for
@@ -285,7 +284,7 @@ def choose_gold_questions(
     if by == "information":
         return _informative(crowd, n, result)
     eligible = _known_items(crowd, n)
-    names, stratum = _strata(crowd, eligible, by)
+    names, stratum = _strata(crowd, eligible)
     group = crowd.document_of
     _check_groups(crowd, eligible, group, n)
     if result is None and len(crowd.latest):
@@ -339,18 +338,10 @@ def _known_items(crowd: Crowd, n: int) -> NDArray[np.int64]:
     return found
 
 
-def _strata(
-    crowd: Crowd, eligible: NDArray[np.int64], by: str
-) -> tuple[list[str], NDArray[np.int64]]:
+def _strata(crowd: Crowd, eligible: NDArray[np.int64]) -> tuple[list[str], NDArray[np.int64]]:
     """Return the names of the strata, and every item's stratum, int64 [n_items], −1 for none."""
-    single = crowd.is_classification
-    if by == ("type" if single else "label"):
-        raise InputError(
-            f"by={by!r} does not suit these items, which are "
-            + ("single labels: use by='label'" if single else "tagged tokens: use by='type'")
-        )
     stratum = np.full(crowd.n_items, -1)
-    if single:
+    if crowd.is_classification:
         stratum[eligible] = crowd.gold_tagged.codes[eligible]
         return list(crowd.tagset.tags), stratum
     spans, types = find_spans(crowd.gold_tagged, crowd.tagset), crowd.tagset.types
@@ -436,7 +427,6 @@ class LeakReport:
     late: Floats  # Float64 [n], share right among those who saw it last; NaN likewise
     p_value: Floats  # Float64 [n], chance that late is better than early by so much; NaN likewise
     most_shown: int = MOST_SHOWN  # Answers after which a question is retired
-    level: float = LEVEL  # Chance of a false sign over all questions
 
     @property
     def seen_share(self) -> Floats:
@@ -452,7 +442,7 @@ class LeakReport:
     def is_suspect(self) -> NDArray[np.bool_]:
         """Whether late workers are so much better that it looks like a leak, bool [n]."""
         tested = max(int(np.isfinite(self.p_value).sum()), 1)
-        return np.asarray(np.nan_to_num(self.p_value, nan=1.0) <= self.level / tested)
+        return np.asarray(np.nan_to_num(self.p_value, nan=1.0) <= LEVEL / tested)
 
     @property
     def retire(self) -> list[str]:
@@ -526,7 +516,6 @@ def check_leaks(
     control: GoldQuestions | Iterable[str] | None = None,
     *,
     most_shown: int = MOST_SHOWN,
-    level: float = LEVEL,
 ) -> LeakReport:
     r"""See how worn gold questions are.
 
@@ -538,7 +527,6 @@ def check_leaks(
         crowd: The answers so far, with the gold of the gold questions.
         control: The questions, chosen or by id; by default all items with gold at every token.
         most_shown: Answers after which a question is retired, at least 1.
-        level: Chance of a false sign of a leak, over all questions.
 
     Raises:
         InputError: A question is no item of the crowd or has no gold, there is none, or the
@@ -552,8 +540,6 @@ def check_leaks(
     """
     if isinstance(most_shown, bool) or most_shown < 1:
         raise InputError(f"most_shown must be at least 1, not {most_shown}")
-    if not 0 < level < 1:
-        raise InputError(f"level must lie between 0 and 1, not {level}")
     items = _control_items(crowd, control)
     place = np.full(crowd.n_items, -1)
     place[items] = np.arange(len(items))
@@ -565,9 +551,7 @@ def check_leaks(
     trend = _trends(crowd, answers.take(is_first), which[is_first], size)
     names = tuple(crowd.item_ids.take(pa.array(items)).to_pylist())
     n_workers = len(np.unique(crowd.answers.worker))
-    return LeakReport(
-        names, shown, seen_by, shown - seen_by, n_workers, *trend, int(most_shown), level
-    )
+    return LeakReport(names, shown, seen_by, shown - seen_by, n_workers, *trend, int(most_shown))
 
 
 def _control_items(crowd: Crowd, control: GoldQuestions | Iterable[str] | None) -> Counts:
@@ -633,13 +617,6 @@ def middle(times: Counts) -> int:
 
 def later_is_better(early: int, n_early: int, late: int, n_late: int) -> float:
     """Return Fisher's one-sided p-value: P(so many or more right among the late | right in all)."""
-    from scipy.special import gammaln
+    from scipy.stats import hypergeom
 
-    def log_ways(n: int, k: NDArray[np.int64]) -> Floats:
-        return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
-
-    total = early + late
-    k = np.arange(late, min(n_late, total) + 1)
-    among = log_ways(n_early + n_late, np.array([total]))
-    ways = log_ways(n_late, k) + log_ways(n_early, total - k)
-    return min(1.0, float(np.exp(ways - among).sum()))
+    return float(hypergeom.sf(late - 1, n_early + n_late, early + late, n_late))

@@ -18,7 +18,7 @@ from goldspan.aggregation.votes import vote_counts
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import label_counts
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.params import Whole, read_call, require
+from goldspan.params import Number, Whole, read_call, require
 from goldspan.plugins import load
 from goldspan.workers.beta import Reliability, expected_confusions
 from goldspan.workers.selection import read_prices
@@ -257,8 +257,7 @@ class Confident(Rule):
     reason: ClassVar[str] = "confident"
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.at) and 0 < self.at < 1):
-            raise InputError(f"the confidence to stop at must lie between 0 and 1, not {self.at!r}")
+        require("the confidence to stop at", self.at, Number(above=0, below=1))
         if self.unit not in UNITS:
             raise UnknownNameError("unit of confidence", self.unit, UNITS)
 
@@ -341,8 +340,7 @@ class StableAverage(Rule):
     reason: ClassVar[str] = "stable average"
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.tolerance) and 0 <= self.tolerance < np.inf):
-            raise InputError(f"tolerance must be a number of at least 0, not {self.tolerance!r}")
+        require("tolerance", self.tolerance, Number(0))
         require("least", self.least, Whole(1))
         require("last", self.last, Whole(1))
 
@@ -417,10 +415,6 @@ def per_item(
     if filled.any():
         found[filled] = combine.reduceat(values, offsets[:-1][filled])
     return found
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 # --------------------------------------------------------------------------------------------------
