@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,6 +23,8 @@ from goldspan.aggregation.families.finding import (
 )
 from goldspan.aggregation.families.finding import find_families as find_families
 from goldspan.crowd import Crowd
+from goldspan.crowd.grid import csv_rows
+from goldspan.crowd.source import open_source
 from goldspan.errors import Fault, FormatError, InputError
 
 __getattr__, __dir__, __all__ = lazy(
@@ -212,19 +213,10 @@ def _is_name(value: Any) -> bool:
 def read_families(path: str | Path) -> dict[str, str]:
     """Read the families of workers from a CSV file with columns worker and family."""
     # Workers whose family is empty err alone, as do those who are not in the file
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise FormatError([Fault(f"it is not UTF-8: {error.reason}", str(path))]) from None
-    except OSError:
+    if Path(path).is_dir() or not Path(path).exists():
         message = 'there is no such file; families are "auto", "none", or a file'
-        raise FormatError([Fault(message, str(path))]) from None
-    reader = csv.reader(lines)
-    try:
-        rows = [(reader.line_num, row) for row in reader]
-    except csv.Error as error:
-        message = f"it is not a CSV file: {error}"
-        raise FormatError([Fault(message, str(path), reader.line_num)]) from None
+        raise FormatError([Fault(message, str(path))])
+    rows = [(line, row) for _, line, row in csv_rows(open_source(path).text.value, str(path))]
     head = [name.strip() for name in rows[0][1]] if rows else []
     if [head.count(name) for name in ("worker", "family")] != [1, 1]:
         seen = ", ".join(head) or "nothing"
