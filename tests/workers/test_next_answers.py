@@ -242,7 +242,7 @@ def test_a_result_of_other_items_or_labels_is_refused(crowd, result):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"confidence": 1.0}, "between 0 and 1"),
+        ({"confidence": 1.0}, "above 0 and below 1"),
         ({"max_answers": 0}, "max_answers must be"),
         ({"min_answers": 8}, "min_answers is 8, more than max_answers, 7"),
         ({"n": -1}, "n must be"),
