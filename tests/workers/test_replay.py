@@ -194,12 +194,6 @@ def test_tagged_tokens_are_scored_by_spans(root):
     assert found.n_answers < found.fixed[4].n_answers
 
 
-def test_progress_is_told_of_open_items(crowd):
-    told = []
-    found = replay(crowd, max_answers=3, with_fixed=False, progress=told.append)
-    assert told == [stage.n_open for stage in found.rounds]
-
-
 def test_confidence_saves_a_third_of_the_answers_at_no_lower_accuracy():
     shares, gains, right = [], [], []
     for seed in range(10):

@@ -601,7 +601,6 @@ def replay(
     gold: Any = None,
     families: Any = "auto",
     with_fixed: bool = True,
-    progress: Callable[[int], None] | None = None,
 ) -> Replay:
     r"""Play a stopping rule on the answers that a crowd really gave.
 
@@ -625,7 +624,6 @@ def replay(
         families: Parameter of the method where it has one: workers who err together, by default
             found by the answers so far; they count as fewer answers.
         with_fixed: Whether to play fixed redundancy as well.
-        progress: Told the number of open items after every round.
 
     Returns:
         Answers used and accuracy, round by round, and those of fixed redundancy.
@@ -659,8 +657,6 @@ def replay(
         status[(status == OPEN) & ~revealed.has_more()] = NOBODY_LEFT
         is_open = status == OPEN
         rounds.append(_stage(result, int(is_open.sum())))
-        if progress:
-            progress(rounds[-1].n_open)
         if not is_open.any():
             break
         revealed.ask_more(is_open, _gains(result, revealed) if choose == "gain" else None)

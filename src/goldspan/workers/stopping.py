@@ -48,7 +48,7 @@ class Habits:
     shares: Floats  # [J], how frequent every label is: the posterior where nobody answered
 
 
-def learn_habits(result: Consensus, *, strength: float = STRENGTH) -> Habits:
+def learn_habits(result: Consensus) -> Habits:
     """Learn from a result what its workers answer to every truth."""
     crowd, probs = result.crowd, result.token_probs
     n_labels = probs.shape[1]
@@ -58,7 +58,7 @@ def learn_habits(result: Consensus, *, strength: float = STRENGTH) -> Habits:
     counts = expected_confusions(worker, code, probs, token, crowd.n_workers)
     mean = counts.sum(axis=0) + _SMOOTH + np.eye(n_labels)
     mean /= mean.sum(axis=1, keepdims=True)
-    tables = counts + strength * mean
+    tables = counts + STRENGTH * mean
     tables /= tables.sum(axis=2, keepdims=True)
     shares = probs.sum(axis=0, dtype=np.float64) + 1.0
     return Habits(tables, mean, shares / shares.sum())
