@@ -50,7 +50,7 @@ from goldspan.cli.output import (
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.registry import FORMATS, formats, get_writer
 from goldspan.errors import FaultsError, InputError, UnknownNameError
-from goldspan.runners import working
+from goldspan.runners import FileCheckpoint, working
 from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ def aggregate(
         as_json=json,
     )  # fmt: skip
     check_outputs(checkpoint, inputs=inputs, overwrite=True)  # a run goes on from it
+    keep = FileCheckpoint(checkpoint) if checkpoint else None
     from goldspan.crowd.formats.parquet import is_partitioned
 
     if is_partitioned(source):
@@ -176,7 +177,7 @@ def aggregate(
         _check_partitions(output, others)
         own = method_params(method, param, ties=ties, raw=raw, seed=seed, families=families)
         where = working(runner, threads)
-        _partitions(source, str(output), method, own, where, checkpoint, as_json=json)
+        _partitions(source, str(output), method, own, where, keep, as_json=json)
         return
     check_files(report=report, workers_table=workers_table, checkpoint=checkpoint, tagger=tagger)
     _check_parts(report, known, calibrate, coverage)
@@ -187,9 +188,6 @@ def aggregate(
     from goldspan.aggregation import use_named_families
 
     aggregator = get_aggregator(method, **params)
-    from goldspan.runners import FileCheckpoint
-
-    keep = FileCheckpoint(checkpoint) if checkpoint else None
     with (
         working(runner, threads) as worked_by,
         steps(4 if calibrate else 3, quiet=json) as step,
@@ -284,15 +282,13 @@ def _check_partitions(output: str | None, others: dict[str, Any]) -> None:
 
 def _partitions(
     source: str, output: str, method: str, params: dict[str, Any], working_at: Any,
-    checkpoint: str | None, *, as_json: bool,
+    keep: FileCheckpoint | None, *, as_json: bool,
 ) -> None:  # fmt: skip
     """Aggregate a folder of partitions, and say what became of it."""
     from dataclasses import asdict
 
     from goldspan.aggregation.partitions import aggregate_partitions
-    from goldspan.runners import FileCheckpoint
 
-    keep = FileCheckpoint(checkpoint) if checkpoint else None
     with working_at as runner, steps(1, quiet=as_json) as step:
         step(f"aggregating with {method}")
         found = aggregate_partitions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -110,8 +111,11 @@ def _features(
         "Hash features into 2 ** N numbers; 0 for none.", default=0, min=0, max=26, panel=MORE
     ),
 ) -> dict[str, Any]:
-    given = {"templates": templates, "min_count": min_count, "hash_bits": hash_bits}
-    return {name: value for name, value in given.items() if value is not None}
+    return _given(templates=templates, min_count=min_count, hash_bits=hash_bits)
+
+
+def _given(**params: Any) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if value is not None}
 
 
 _trains = group("job", _Job)
@@ -146,12 +150,11 @@ def crf(
 
       goldspan train crf gold.conll -o ner.goldspan --validation dev.conll
     """
-    given = {"max_iter": max_iter, "c2": c2, "vectors": vectors}
-    params = features | {name: value for name, value in given.items() if value is not None}
     if vectors:
         from goldspan.tagger.network import check_installed
 
         check_installed(purpose="--vectors")
+    params = features | _given(max_iter=max_iter, c2=c2, vectors=vectors)
     _train(reading, job, "crf", params, start=start)
 
 
@@ -173,7 +176,7 @@ def hmm(
 
       goldspan train hmm gold.conll -o small.goldspan
     """
-    _train(reading, job, "hmm", features | ({"max_iter": max_iter} if max_iter else {}))
+    _train(reading, job, "hmm", features | _given(max_iter=max_iter))
 
 
 @train.command(short_help="Fine-tune a pre-trained encoder.")
@@ -554,7 +557,7 @@ def tag(
     model = load_tagger(tagger, vectors=vectors)
     if tokens is not None and tokens not in RULES:
         raise UnknownNameError("rule for tokens", tokens, RULES)
-    count, to_stdout = _Count(), output in {None, "-"}
+    counts, to_stdout = Counter(items=0, tokens=0, spans=0), output in {None, "-"}
     shown = steps(1, quiet=json or (to_stdout and sys.stdout.isatty()))
     with shown as step, _opened(source) as (file, position):
         step(f"tagging {source}")
@@ -564,14 +567,14 @@ def tag(
         is_whole = format is None and _ending(source) in _WHOLE  # as a pool is read
         whole = _of_pool(source, rule, max_decompressed) if is_whole else None
         found = label(model, whole or read_items(checked, given, source, rule))
-        chunks = writers[wanted](count.of(found, lambda: step.part(*position())))
+        chunks = writers[wanted](_counting(found, counts, lambda: step.part(*position())))
         if to_stdout:
             for chunk in chunks:
                 say(chunk.removesuffix("\n"))
             return
         write_text(str(output), chunks)
-    size = ", ".join(counted(getattr(count, f"{one}s"), one) for one in ("item", "token", "span"))
-    facts = {"input": source, "output": output, **vars(count)}
+    size = ", ".join(counted(n, name.removesuffix("s")) for name, n in counts.items())
+    facts = {"input": source, "output": output, **counts}
     print_result(facts, [f"written: {output} ({size})"], as_json=json)
 
 
@@ -634,19 +637,14 @@ def _check_header(line: str, name: str, number: int) -> None:
         raise FormatError([Fault(message, name, number, kind="format")])
 
 
-class _Count:
-    """Counts what passes."""
-
-    def __init__(self) -> None:
-        self.items = self.tokens = self.spans = 0
-
-    def of(self, labelled: Iterator[Labelled], passed: Callable[[], None]) -> Iterator[Labelled]:
-        for one in labelled:
-            passed()
-            self.items += 1
-            self.tokens += len(one.tags)
-            self.spans += len(one.spans)
-            yield one
+def _counting(
+    labelled: Iterator[Labelled], counts: Counter[str], passed: Callable[[], None]
+) -> Iterator[Labelled]:
+    """Count what passes."""
+    for one in labelled:
+        passed()
+        counts.update(items=1, tokens=len(one.tags), spans=len(one.spans))
+        yield one
 
 
 def _ending(name: str) -> str:

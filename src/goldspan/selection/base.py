@@ -325,33 +325,29 @@ class Known:
 
 
 def _labelled(pool: Pool, labelled: Any) -> tuple[NDArray[np.bool_], Pool | None]:
-    if labelled is None or (isinstance(labelled, Sequence | set) and not len(labelled)):
-        return np.zeros(pool.n_items, np.bool_), None
     chosen: Any = list(labelled) if isinstance(labelled, Sequence | set) else labelled
+    if chosen is None or (isinstance(chosen, list) and not chosen):
+        return np.zeros(pool.n_items, np.bool_), None
     if isinstance(chosen, list) and all(isinstance(one, str) for one in chosen):
-        return _marked(pool, chosen), None
-    if isinstance(chosen, list) and not isinstance(chosen[0], Sequence):
+        chosen = np.array(chosen, object)
+    elif isinstance(chosen, list) and not isinstance(chosen[0], Sequence):
         chosen = np.asarray(chosen)
     if isinstance(chosen, np.ndarray) and chosen.ndim == 1:
-        return _by_index(pool, chosen), None
+        return _marked(pool, chosen), None
     return _by_content(pool, Pool.of(labelled))
 
 
-def _marked(pool: Pool, names: list[str]) -> NDArray[np.bool_]:
-    lost = [name for name in names if name not in pool.place]
-    if lost:
-        more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-        raise InputError(f"labelled item {lost[0]!r}{more} is not in the pool: ids must agree")
-    marked = np.zeros(pool.n_items, np.bool_)
-    marked[[pool.place[name] for name in names]] = True
-    return marked
-
-
-def _by_index(pool: Pool, chosen: NDArray[Any]) -> NDArray[np.bool_]:
-    if chosen.dtype.kind in "UO":
-        return _marked(pool, [str(name) for name in chosen.tolist()])
+def _marked(pool: Pool, chosen: NDArray[Any]) -> NDArray[np.bool_]:
+    """Mark the items of ids, indexes or a mask."""
     if chosen.dtype == np.bool_ and len(chosen) == pool.n_items:
         return chosen.copy()
+    if chosen.dtype.kind in "UO":
+        names = [str(name) for name in chosen.tolist()]
+        lost = [name for name in names if name not in pool.place]
+        if lost:
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            raise InputError(f"labelled item {lost[0]!r}{more} is not in the pool: ids must agree")
+        chosen = np.array([pool.place[name] for name in names], np.intp)
     inside = chosen.dtype.kind in "iu" and bool(((chosen >= 0) & (chosen < pool.n_items)).all())
     if not inside:
         raise InputError(

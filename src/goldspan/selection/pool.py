@@ -474,9 +474,7 @@ def _of_array(rows: NDArray[Any]) -> Pool:
             f"a matrix of attributes has a row per item and holds numbers, not {rows.dtype} of "
             f"shape {rows.shape}: give words as a DataFrame"
         )
-    columns: dict[str, Cells] = {}
-    for n in range(rows.shape[1]):
-        columns[str(n)] = _finite(rows[:, n].astype(np.float64), str(n))
+    columns = {str(n): _finite(one, str(n)) for n, one in enumerate(rows.T.astype(np.float64))}
     return Pool(_numbers(len(rows)), columns=columns, given=rows)
 
 
@@ -486,10 +484,8 @@ def _of_frame(frame: Any) -> Pool:
     table = nw.from_native(frame, eager_only=True)
     key = next((name for name in IDS if name in table.columns), None)
     ids = _numbers(len(table)) if key is None else _ids(table[key].to_list(), key)
-    columns: dict[str, Cells] = {}
-    for name in table.columns:
-        if name != key:
-            columns[str(name)] = _cells(table[name], str(name))
+    names = [name for name in table.columns if name != key]
+    columns = {str(name): _cells(table[name], str(name)) for name in names}
     return Pool(ids, columns=columns, given=frame)
 
 
