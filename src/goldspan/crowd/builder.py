@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, NamedTuple
@@ -13,9 +13,7 @@ import pyarrow as pa
 
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.labels import (
-    Labels,
-    bad_label_faults,
-    choice_faults,
+    label_faults,
     read_labels,
     settle,
     stripped_faults,
@@ -332,16 +330,13 @@ class CrowdBuilder:
             self.faults.append(Fault(message, file=self.source, kind="empty"))
         cells = self.in_cells and single
         labels = read_labels(list(self._labels), self.options, single=single, cells=cells)
-        if labels.several:
-            self._leave_out(labels)
+        if labels.wrong:
+            unknown, several = label_faults(labels, self._wrong_places(labels.wrong), self.options)
+            self.warnings += several
+            (self.faults if self.options.rejects_unknown else self.warnings).extend(unknown)
+            self._leave_out(labels.several, several)
         self.notes += labels.notes
         self.warnings += stripped_faults(self._labels, self.source, self.options)
-        if labels.bad:
-            places = self._bad_places(labels.bad)
-            if self.options.unknown == "raise":
-                self.faults += bad_label_faults(labels.bad, places)
-            else:
-                self.warnings += bad_label_faults(labels.bad, places, max_each=None)
         answers = self._build_answers(np.append(labels.codes, np.int16(-1)))
         if self.faults or (self.options.strict and self.warnings):
             raise FormatError([*self.faults, *(self.warnings if self.options.strict else [])])
@@ -370,14 +365,14 @@ class CrowdBuilder:
         )
         return settle(crowd, self.options)
 
-    def _leave_out(self, labels: Labels) -> None:
+    def _leave_out(self, several: Collection[int], faults: Sequence[Fault]) -> None:
         """Leave out answers of several choices."""
-        faults = choice_faults(labels, self._bad_places(labels.several))
-        self.warnings += faults
         for fault in faults:
             if fault.worker != "gold":
                 self.reasons[fault.kind] = self.reasons.get(fault.kind, 0) + 1
-        kept = [code not in labels.several for code in self._codes]
+        if not several:
+            return
+        kept = [code not in several for code in self._codes]
         self._answers = list(compress(self._answers, kept))
         self._codes = array("i", compress(self._codes, kept))
 
@@ -452,18 +447,18 @@ class CrowdBuilder:
                 f"are too large: {error}"
             ) from None
 
-    def _bad_places(self, bad: Mapping[int, str]) -> Iterable[tuple[int, Fault]]:
+    def _wrong_places(self, wrong: Collection[int]) -> Iterable[tuple[int, Fault]]:
         offsets = self._item_offsets()
         for n, item in enumerate(self._items):
             for token, code in enumerate(self._gold[offsets[n] : offsets[n + 1]]):
-                if code in bad:
+                if code in wrong:
                     yield code, item.fault("", "", token, "gold")
         names, at = list(self._workers), 0
         for row in self._answers:
             item = self._items[row.item]
             for token in range(len(item.tokens)):
                 code = self._codes[at + token]
-                if code in bad:
+                if code in wrong:
                     line = row.token_lines[token] if row.token_lines else row.line
                     yield code, Fault("", row.file, line, item.id, token, names[row.worker])
             at += len(item.tokens)

@@ -32,27 +32,27 @@ _LABEL = ("gold", "truth", "label", "answer", "tag")
 
 def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool = False) -> Crowd:
     """Return the crowd with known tags from a second source."""
-    name = "<mapping>" if isinstance(gold, Mapping) else "<DataFrame>"
     if isinstance(gold, Mapping):
-        if not crowd.is_classification:
-            return _from_tags(crowd, gold, options)
-        gold = rows_of_mapping(gold)
+        if crowd.is_classification:
+            table = _frame_columns(rows_as_table(_rows_of_mapping(gold)), options)
+            return _from_columns(crowd, table, options, "<mapping>")
+        return _from_labels(crowd, _tags_of_mapping(gold), options, "<mapping>")
     gold = gold.as_gold() if hasattr(type(gold), "as_gold") else rows_as_table(gold)
+    plain = replace(options, columns={}, workers=(), strict=False, texts=None)
     if isinstance(gold, Crowd):
         return _from_crowd(crowd, gold, "<gold>", refine)
-    plain = replace(options, columns={}, workers=(), strict=False, texts=None)
     if is_dataframe(gold):
-        if not crowd.is_classification:
-            return _from_crowd(crowd, read_table(gold, plain), name, refine)
-        return _from_columns(crowd, _frame_columns(gold, options), name, options)
+        if crowd.is_classification:
+            return _from_columns(crowd, _frame_columns(gold, options), options, "<DataFrame>")
+        return _from_crowd(crowd, read_table(gold, plain), "<DataFrame>", refine)
     source = open_source(gold, options.text_encoding, options.max_decompressed)
     if crowd.is_classification and _is_table(source):
-        return _from_columns(crowd, _read_columns(source, options), source.name, options)
+        return _from_columns(crowd, _read_columns(source, options), options, source.name)
     other = get_format(guess_format(source)).read(source, plain)
     return _from_crowd(crowd, other, source.name, refine)
 
 
-def rows_of_mapping(gold: Mapping[Any, Any]) -> list[dict[str, Any]]:
+def _rows_of_mapping(gold: Mapping[Any, Any]) -> list[dict[str, Any]]:
     """Return single labels by item id, several in a list or set, as rows; None is not known."""
     each = {
         str(item): [given] if isinstance(given, str) or not isinstance(given, Iterable) else given
@@ -69,7 +69,7 @@ def rows_of_mapping(gold: Mapping[Any, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def tags_of_mapping(gold: Mapping[Any, Any]) -> dict[str, list[Any]]:
+def _tags_of_mapping(gold: Mapping[Any, Any]) -> dict[str, list[Any]]:
     """Return tags in order by item id; an item of which nothing is known (None) is left out."""
     known = {str(item): tags for item, tags in gold.items() if tags is not None}
     for item, tags in known.items():
@@ -78,35 +78,31 @@ def tags_of_mapping(gold: Mapping[Any, Any]) -> dict[str, list[Any]]:
     return {item: list(tags) for item, tags in known.items()}
 
 
-def _from_tags(crowd: Crowd, gold: Mapping[Any, Any], options: ReadOptions) -> Crowd:
-    known = tags_of_mapping(gold)
-    hit = check_items(crowd, known, "<mapping>")
-    found = with_gold_labels(crowd, flat_tags(crowd, known), options, "<mapping>")
-    note = f"gold for {hit} of {crowd.n_items} items; {len(known) - hit} others in <mapping>"
-    return with_notes(found, [note])
-
-
-def check_items(crowd: Crowd, known: Mapping[str, Any], name: str) -> int:
-    """Return how many of the crowd's items are named."""
-    hit = sum(key in known for key in crowd.item_ids.to_pylist())
+def _from_labels(
+    crowd: Crowd,
+    known: Mapping[str, Sequence[str | None]],  # Of an item: all its tags
+    options: ReadOptions,
+    name: str,
+    line_of: Mapping[str, int] | None = None,
+) -> Crowd:
+    """Attach labels by item id."""
+    ids = crowd.item_ids.to_pylist()
+    hit = sum(key in known for key in ids)
     if not hit:
         message = (
             f"none of its {len(known)} items is in the crowd (first: {next(iter(known), '')!r})"
         )
         raise FormatError([Fault(message, file=name, kind="gold")])
-    return hit
-
-
-def flat_tags(crowd: Crowd, known: Mapping[str, Any]) -> list[str | None]:
-    """Return the tags of all tokens in order, None where the item is not named."""
     flat: list[str | None] = []
-    lengths = np.diff(crowd.offsets).tolist()
-    for key, length in zip(crowd.item_ids.to_pylist(), lengths, strict=True):
+    for key, length in zip(ids, np.diff(crowd.offsets).tolist(), strict=True):
         tags = known.get(key, [None] * length)
         if len(tags) != length:
             raise InputError(f"gold of item {key!r} has {len(tags)} tags for {length} tokens")
         flat += tags
-    return flat
+    lines = None if line_of is None else [line_of.get(key, 0) for key in ids]
+    found = with_gold_labels(crowd, flat, options, name, lines)
+    note = f"gold for {hit} of {len(ids)} items; {len(known) - hit} others in {name}"
+    return with_notes(found, [note])
 
 
 def _is_table(source: Source) -> bool:
@@ -135,7 +131,7 @@ def _frame_columns(frame: Any, options: ReadOptions) -> _Columns:
     return columns, list(range(1, len(table) + 1))
 
 
-def _from_columns(crowd: Crowd, table: _Columns, name: str, options: ReadOptions) -> Crowd:
+def _from_columns(crowd: Crowd, table: _Columns, options: ReadOptions, name: str) -> Crowd:
     columns, lines = table
     lower = {column.lower(): column for column in reversed(list(columns))}
 
@@ -150,23 +146,21 @@ def _from_columns(crowd: Crowd, table: _Columns, name: str, options: ReadOptions
         message = f"gold needs columns item (or task) and label; the file has {', '.join(columns)}"
         raise FormatError([Fault(message, file=name, line=1, kind="header")])
     known: dict[str, str] = {}
-    at: dict[str, int] = {}
+    line_of: dict[str, int] = {}
     faults = []
     for key, value, line in zip(columns[item], columns[label], lines, strict=True):
+        line_of.setdefault(key, line)
         if known.setdefault(key, value) != value:
             message = f"gold {value!r} where an earlier row has {known[key]!r}"
             faults.append(Fault(message, name, line, key, kind="contradictory-gold"))
-        at.setdefault(key, line)
     if faults:
         raise FormatError(faults)
-    hit, ids = check_items(crowd, known, name), crowd.item_ids.to_pylist()
-    places = [at.get(key, 0) for key in ids]
-    found = with_gold_labels(crowd, [known.get(key) for key in ids], options, name, places)
-    if found.gold is None or (found.gold < 0).all():
+    tags = {key: [label] for key, label in known.items()}
+    found = _from_labels(crowd, tags, options, name, line_of)
+    if (found.gold_tagged.codes < 0).all():
         message = "no item of it has a label: nothing is known"
         raise FormatError([Fault(message, file=name, kind="gold")])
-    note = f"gold for {hit} of {len(ids)} items; {len(known) - hit} others in {name}"
-    return with_notes(found, [note])
+    return found
 
 
 def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
@@ -176,9 +170,6 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
         raise FormatError([Fault(f"{message}: nothing is known", file=name, kind="gold")])
     if refine:
         crowd, other = with_same_tokens(crowd, other)
-    if crowd.item_ids.equals(other.item_ids) and crowd.tokens.equals(other.tokens):
-        return _whole(crowd, other, name)
-    source = other.gold_tagged
     there = pc.index_in(crowd.item_ids, value_set=other.item_ids)
     place = np.asarray(pc.fill_null(there, -1).to_numpy(), np.int64)
     if (place < 0).all():
@@ -186,27 +177,19 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
             message = "neither its item ids nor its tokens in order are those of the crowd"
             raise FormatError([Fault(message, file=name, kind="gold")])
         place = np.arange(crowd.n_items)
+    hit = np.flatnonzero(place >= 0)
+    place = place[hit]
+    mine, theirs = crowd.tokens.take(pa.array(hit)), other.tokens.take(pa.array(place))
+    if not mine.equals(theirs):
+        ids = crowd.item_ids.take(pa.array(hit)).to_pylist()
+        rows = zip(mine.to_pylist(), theirs.to_pylist(), ids, strict=True)
+        raise FormatError([_difference(a, b, name, item) for a, b, item in rows if a != b])
     tagset = joined(crowd.tagset, other.tagset)
-    crowd = recode(crowd, tagset)
-    codes = translate(source.codes, other.tagset, tagset)
+    codes = translate(other.gold_tagged.codes, other.tagset, tagset)
     gold = np.full(crowd.n_tokens, -1, np.int16)
-    faults = []
-    hit = np.flatnonzero(place >= 0)  # of a large pool few items may be known
-    pairs = zip(
-        hit.tolist(), place[hit].tolist(), crowd.tokens.take(pa.array(hit)).to_pylist(),
-        other.tokens.take(pa.array(place[hit])).to_pylist(), strict=True,
-    )  # fmt: skip
-    for n, at, mine, theirs in pairs:
-        if mine != theirs:
-            faults.append(_difference(mine, theirs, name, crowd.item_ids[n].as_py()))
-            continue
-        gold[crowd.offsets[n] : crowd.offsets[n + 1]] = codes[
-            source.offsets[at] : source.offsets[at + 1]
-        ]
-    if faults:
-        raise FormatError(faults)
+    gold[rows_of(crowd.offsets, hit)[1]] = codes[rows_of(other.offsets, place)[1]]
     note = f"gold for {len(hit)} of {crowd.n_items} items from {name}"
-    return with_notes(crowd.with_gold(gold), [note])
+    return with_notes(recode(crowd, tagset).with_gold(gold), [note])
 
 
 def with_known_labels(crowd: Crowd) -> Crowd:
@@ -217,14 +200,6 @@ def with_known_labels(crowd: Crowd) -> Crowd:
     gold[crowd.token_of] = crowd.latest.codes
     note = f"its only annotator, {crowd.worker_ids[0].as_py()}, says what is known of it"
     return with_notes(crowd.with_gold(gold), [note])
-
-
-def _whole(crowd: Crowd, other: Crowd, name: str) -> Crowd:
-    """Attach the gold of the same items, without a look at each: a campaign does it every round."""
-    tagset = joined(crowd.tagset, other.tagset)
-    gold = translate(other.gold_tagged.codes, other.tagset, tagset)
-    note = f"gold for {crowd.n_items} of {crowd.n_items} items from {name}"
-    return with_notes(recode(crowd, tagset).with_gold(gold), [note])
 
 
 def _difference(mine: list[str], theirs: list[str], name: str, item: str) -> Fault:

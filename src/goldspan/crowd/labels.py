@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,6 +34,8 @@ from goldspan.spans.encoding import (
 )
 from goldspan.spans.notebook import counted
 
+MAX_EACH = 100
+"""Places of an unknown label that are listed where the input is rejected."""
 MAX_STRIPPED = 20
 """Labels with white space at their ends that are listed."""
 
@@ -50,6 +52,11 @@ class Labels:
     notes: tuple[str, ...] = ()  # How tags are read that are spelled in another way
     # Why a string is no single label but several choices, by its place in the list
     several: Mapping[int, str] = field(default_factory=dict)
+
+    @property
+    def wrong(self) -> set[int]:
+        """Places in the list of strings that are not one tag."""
+        return {*self.bad, *self.several}
 
 
 def read_labels(
@@ -104,14 +111,6 @@ def choices_in(cells: Sequence[str], kept: Collection[str] = ()) -> dict[str, li
         if any(alone >= {*one} or orders[tuple(sorted(one))] > 1 for one in split.values()):
             found |= {cell: parts for cell, parts in split.items() if cell.strip() not in kept}
     return found
-
-
-def choice_faults(labels: Labels, places: Iterable[tuple[int, Fault]]) -> list[Fault]:
-    """List the cells with several choices, or with none in a list."""
-    return [
-        replace(place, message=labels.several[index], kind="several choices")
-        for index, place in places
-    ]
 
 
 def _several(cell: str, parts: Sequence[str]) -> str:
@@ -190,10 +189,11 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     return replace(crowd, tagset=Codec(crowd.tagset.tags, "IOB"))
 
 
-def with_notes(crowd: Crowd, notes: Sequence[str]) -> Crowd:
-    """Return the crowd with more notes in its import report."""
+def with_notes(crowd: Crowd, notes: Sequence[str], faults: Sequence[Fault] = ()) -> Crowd:
+    """Return the crowd with more notes and faults in its import report."""
     report = crowd.import_report
-    return replace(crowd, import_report=replace(report, notes=(*report.notes, *notes)))
+    more = replace(report, notes=(*report.notes, *notes), faults=(*report.faults, *faults))
+    return replace(crowd, import_report=more)
 
 
 def _disguised(crowd: Crowd) -> list[str]:
@@ -277,30 +277,34 @@ def stripped_faults(strings: Iterable[str], file: str, options: ReadOptions) -> 
     ][:MAX_STRIPPED]
 
 
-def listed_bad_labels(
-    bad: dict[int, str], places: Iterable[tuple[int, Fault]], options: ReadOptions
-) -> list[Fault]:
-    """Return every place of every bad label, for the import report."""
-    if bad and (options.unknown == "raise" or options.strict):
-        raise FormatError(bad_label_faults(bad, places))
-    return bad_label_faults(bad, places, max_each=None)
+def label_faults(
+    labels: Labels, places: Iterable[tuple[int, Fault]], options: ReadOptions
+) -> tuple[list[Fault], list[Fault]]:
+    """Put into places why their labels are not tags, and which cells hold several choices.
 
-
-def bad_label_faults(
-    bad: dict[int, str], places: Iterable[tuple[int, Fault]], max_each: int | None = 100
-) -> list[Fault]:
-    """Put the reason into the place of every bad label, at most `max_each` of a label."""
-    listed: dict[int, int] = {}
-    faults = []
+    Labels for which the input is rejected are listed `MAX_EACH` times each.
+    """
+    counts: Counter[int] = Counter()
+    unknown: list[Fault] = []
+    several: list[Fault] = []
     for index, place in places:
-        listed[index] = listed.get(index, 0) + 1
-        if max_each is None or listed[index] <= max_each:
-            faults.append(replace(place, message=bad[index], kind="unknown-label"))
-    for index, count in listed.items():
-        if max_each is not None and count > max_each:
-            message = f"{bad[index]} (and {count - max_each} more times)"
-            faults.append(Fault(message, kind="unknown-label"))
-    return faults
+        if index in labels.several:
+            several.append(replace(place, message=labels.several[index], kind="several choices"))
+            continue
+        counts[index] += 1
+        if counts[index] <= MAX_EACH or not options.rejects_unknown:
+            unknown.append(replace(place, message=labels.bad[index], kind="unknown-label"))
+    for index, count in counts.items():
+        if count > MAX_EACH and options.rejects_unknown:
+            message = f"{labels.bad[index]} (and {count - MAX_EACH} more times)"
+            unknown.append(Fault(message, kind="unknown-label"))
+    return unknown, several
+
+
+def reject_unknown(faults: Sequence[Fault], options: ReadOptions) -> None:
+    """Raise the faults of unknown labels, unless they are only to be listed."""
+    if faults and options.rejects_unknown:
+        raise FormatError(faults)
 
 
 def _explain(fault: TagFault, known: Sequence[str]) -> str:
@@ -372,25 +376,24 @@ def with_gold_labels(
         cells=crowd.is_classification,
     )
     place: dict[str | None, int] = {label: i for i, label in enumerate(distinct)}
-    where, chosen = list[tuple[int, Fault]](), list[tuple[int, Fault]]()
-    if read.bad or read.several:
-        ids = crowd.item_ids.to_pylist()
-        for token, label in enumerate(labels):
-            if place.get(label, -1) in {*read.bad, *read.several}:
+
+    def places() -> Iterator[tuple[int, Fault]]:
+        wrong, ids = read.wrong, crowd.item_ids.to_pylist()
+        for token, label in enumerate(labels) if wrong else ():
+            if (index := place.get(label, -1)) in wrong:
                 n = int(np.searchsorted(crowd.offsets, token, side="right")) - 1
                 line, at = lines[token] if lines else 0, token - int(crowd.offsets[n])
                 at = -1 if crowd.is_classification else at
-                listed = where if place[label] in read.bad else chosen
-                listed.append((place[label], Fault("", name, line, ids[n], at, "gold")))
-    crowd = with_notes(
-        crowd, [note for note in read.notes if note not in crowd.import_report.notes]
-    )
-    crowd = _with_faults(crowd, choice_faults(read, chosen))
-    crowd = _with_faults(crowd, listed_bad_labels(read.bad, where, options))
+                yield index, Fault("", name, line, ids[n], at, "gold")
+
+    unknown, several = label_faults(read, places(), options)
+    reject_unknown(unknown, options)
+    notes = [note for note in read.notes if note not in crowd.import_report.notes]
     table = np.append(read.codes, np.int16(-1))
     codes = table[[place.get(label, -1) for label in labels]].astype(np.int16)
     tagset = joined(crowd.tagset, read.tagset)
-    return recode(crowd, tagset).with_gold(translate(codes, read.tagset, tagset))
+    found = recode(crowd, tagset).with_gold(translate(codes, read.tagset, tagset))
+    return with_notes(found, notes, [*several, *unknown])
 
 
 def recode(crowd: Crowd, tagset: Codec) -> Crowd:
@@ -407,13 +410,6 @@ def translate(codes: NDArray[np.int16], source: Codec, target: Codec) -> NDArray
     """Turn codes of one tag set into codes of another that holds its tags."""
     table = np.array([*(target.index[tag] for tag in source.tags), -1], np.int16)
     return np.asarray(table[codes])
-
-
-def _with_faults(crowd: Crowd, faults: list[Fault]) -> Crowd:
-    if not faults:
-        return crowd
-    report = crowd.import_report
-    return replace(crowd, import_report=replace(report, faults=(*report.faults, *faults)))
 
 
 # --------------------------------------------------------------------------------------------------
@@ -444,7 +440,7 @@ def check_names(crowd: Crowd, options: ReadOptions) -> Crowd:
     ]
     if faults and options.strict:
         raise FormatError(faults)
-    return _with_faults(crowd, faults)
+    return with_notes(crowd, [], faults)
 
 
 def plain_name(name: str) -> str:
@@ -550,14 +546,11 @@ def merge_workers(crowd: Crowd, new: Mapping[str, str], options: ReadOptions) ->
         attempt = np.empty(len(answers), np.int16)
         attempt[order] = number_attempts(answers.item[order], worker[order], options.repeated)
         answers = replace(answers, worker=worker, attempt=attempt)
-    report = crowd.import_report
     note = f"{len(names)} workers are {len(kept)} after renaming"
-    notes = (*report.notes, note) if len(kept) < len(names) else report.notes
     return replace(
-        crowd,
+        with_notes(crowd, [note] if len(kept) < len(names) else []),
         worker_ids=pa.array(kept, pa.string()),
         answers=answers,
-        import_report=replace(report, notes=notes),
         worker_facts={new[name]: facts for name, facts in crowd.known_facts.items()},
     )
 
@@ -576,14 +569,9 @@ def keep_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
     kept = [n for n, name in enumerate(names) if name in options.workers]
     chosen = crowd.select_workers(np.array(kept, np.intp))
     gone = int((crowd.answers.codes >= 0).sum() - (chosen.answers.codes >= 0).sum())
-    notes = report.notes
-    if len(kept) < len(names):
-        left = len(names) - len(kept)
-        notes = (*notes, f"{left} {AS_NAMED}")
-    report = replace(
-        report, n_labels=report.n_labels - gone, n_placed=report.n_placed - gone, notes=notes
-    )
-    return replace(chosen, import_report=report)
+    report = replace(report, n_labels=report.n_labels - gone, n_placed=report.n_placed - gone)
+    left = len(names) - len(kept)
+    return with_notes(replace(chosen, import_report=report), [f"{left} {AS_NAMED}"] if left else [])
 
 
 def check_workers(wanted: Collection[str], there: Collection[str], file: str) -> None:

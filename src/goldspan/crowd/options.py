@@ -231,6 +231,11 @@ class ReadOptions:
             if role not in ROLES:
                 raise UnknownNameError("role of a column", role, ROLES)
 
+    @property
+    def rejects_unknown(self) -> bool:
+        """Whether a string that is not a tag makes the input rejected."""
+        return self.unknown == "raise" or self.strict
+
     @staticmethod
     def stripped(name: str) -> str:
         """Return a name without white space and quotation marks at its ends, and without `="…"`.

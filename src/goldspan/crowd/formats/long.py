@@ -55,12 +55,12 @@ from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
 from goldspan.crowd.guessing import peek
 from goldspan.crowd.labels import (
     check_workers,
-    choice_faults,
     guess_encoding,
     keep_workers,
-    listed_bad_labels,
+    label_faults,
     missing_notes,
     read_labels,
+    reject_unknown,
     settle,
     stripped_faults,
     with_gold_labels,
@@ -566,8 +566,8 @@ def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
     # The numbers of words are in the order in which they come, as the counts are.
     n_each = pc.value_counts(label.indices).field("counts").to_numpy()
     notes = (*notes, *labels.notes, *missing_notes(strings, n_each, options))
-    unknown = listed_bad_labels(labels.bad, _places(rows, labels.bad), options)
-    several = choice_faults(labels, _places(rows, labels.several))
+    unknown, several = label_faults(labels, _places(rows, labels.wrong), options)
+    reject_unknown(unknown, options)
     if several and options.strict:
         raise FormatError(several)
     table = Table(

@@ -29,9 +29,10 @@ from goldspan.crowd.formats.columns import (
 from goldspan.crowd.formats.long import check_named, named_grid, read_wide
 from goldspan.crowd.grid import Grid, cell_text, header_names
 from goldspan.crowd.labels import (
-    listed_bad_labels,
+    label_faults,
     missing_notes,
     read_labels,
+    reject_unknown,
     settle,
     stripped_faults,
 )
@@ -228,7 +229,8 @@ def _read(grid: Grid, options: ReadOptions, notes_before: tuple[str, ...]) -> Cr
     rows, place, raw, strings = _labels(grid, columns)
     labels = read_labels(strings, options)
     bad = _bad_places(grid, columns, labels.bad, raw, rows, place, ids, offsets)
-    faults = tuple(listed_bad_labels(labels.bad, bad, options))
+    faults, _ = label_faults(labels, bad, options)
+    reject_unknown(faults, options)
     codes = labels.codes[raw]
     gold, answers = _answers(columns, rows, place, codes, item_of, offsets)
 
@@ -246,8 +248,8 @@ def _read(grid: Grid, options: ReadOptions, notes_before: tuple[str, ...]) -> Cr
         notes.append(f"{len(silent)} workers answered nothing: {', '.join(silent[:10])}")
     notes += missing_notes(strings, np.bincount(raw, minlength=len(strings)), options)
     n_placed = int((answers.codes >= 0).sum())
-    faults += tuple(stripped_faults(strings, grid.name, options))
-    report = ImportReport(grid.name, "wide", n_placed, n_placed, {}, faults, tuple(notes))
+    faults += stripped_faults(strings, grid.name, options)
+    report = ImportReport(grid.name, "wide", n_placed, n_placed, {}, tuple(faults), tuple(notes))
     tokens = grid.at(np.arange(grid.n_rows), columns.token).cast(pa.string())
     texts, token_start, shown = _texts(grid, columns, starts, list_array(tokens, offsets))
     columns = replace(columns, attributes=tuple(c for c in columns.attributes if c not in shown))
