@@ -10,9 +10,10 @@ between) is named.
 from __future__ import annotations
 
 import tempfile
-from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +21,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import rows_of
 from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.span_exports import SpanRows, chars_of
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.grid import read_grid
-from goldspan.crowd.model import Crowd, item_texts, known_texts
+from goldspan.crowd.model import Answers, Crowd, item_texts, known_texts
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import get_format, get_writer
 from goldspan.crowd.source import open_source
 from goldspan.errors import GoldspanError
-from goldspan.spans import Codec, Tagged
+from goldspan.spans import Tagged
 
 _MAX_SHOWN = 60
 
@@ -124,12 +126,13 @@ def _compared(crowd: Crowd, path: Path, read: Callable[[str | None], Crowd]) -> 
 def differences(crowd: Crowd, back: Crowd) -> list[str]:
     """Name what of a crowd is not in another that was read from its file."""
     # The encodings of the two are not compared; tags are, by name
-    compared = _Compared.of(crowd, back)
+    compared = _Compared(crowd, back)
     return [
         *compared.items(),
         *compared.tokens(),
         *compared.texts(),
-        *compared.facts(),
+        *compared.groups(),
+        *compared.attributes(),
         *compared.tags(),
         *compared.gold(),
         *compared.workers(),
@@ -137,282 +140,231 @@ def differences(crowd: Crowd, back: Crowd) -> list[str]:
     ]
 
 
-@dataclass(frozen=True, eq=False)
 class _Compared:
-    """Two crowds, and which items of them are the same."""
+    """Two crowds, one that was written and one that was read, and which items are the same."""
 
-    mine: Crowd  # What was written
-    back: Crowd  # What was read
-    pairs: NDArray[np.int64]  # [n_pairs, 2], indices of items that are the same
-    same: NDArray[np.bool_]  # [n_pairs], whether their tokens have the same number
+    def __init__(self, mine: Crowd, back: Crowd) -> None:
+        self.mine, self.back = mine, back
+        self.pairs = _pairs(mine, back)
+        self.is_single = mine.is_classification and back.is_classification
+        none = len(mine.tagset.tags)  # a tag that the other tag set lacks
+        codes = [mine.tagset.index.get(tag, none) for tag in back.tagset.tags]
+        self.code_of = np.array([*codes, -1], np.int16)
 
-    @classmethod
-    def of(cls, mine: Crowd, back: Crowd) -> _Compared:
-        pairs = np.array(_pairs(mine, back), np.int64).reshape(-1, 2)
-        sizes = np.diff(mine.offsets)[pairs[:, 0]], np.diff(back.offsets)[pairs[:, 1]]
-        return cls(mine, back, pairs, sizes[0] == sizes[1])
-
-    def items(self) -> list[str]:
+    def items(self) -> Iterator[str]:
         mine, back = self.mine.item_ids.to_pylist(), self.back.item_ids.to_pylist()
-        if mine == back:
-            return []
-        lost = []
-        gone = sorted({*range(len(mine))} - {*self.pairs[:, 0].tolist()})
-        if gone:
-            lost.append(f"{_count(gone, 'item')}: {_one(mine[gone[0]])} is missing")
-        more = sorted({*range(len(back))} - {*self.pairs[:, 1].tolist()})
-        if more:
-            lost.append(f"{_count(more, 'item')} that are none: {_one(back[more[0]])} is new")
-        pairs = [(mine[n], back[m]) for n, m in self.pairs.tolist()]
-        renamed = [(one, other) for one, other in pairs if one != other]
-        if renamed:
-            lost.append(f"ids of {_count(renamed, 'item')}: {_becomes(*renamed[0])}")
-        if (np.diff(self.pairs[:, 1]) < 0).any():
-            lost.append("the order of items")
-        return lost
+        ours, theirs = {n for n, _ in self.pairs}, {m for _, m in self.pairs}
+        if gone := [name for n, name in enumerate(mine) if n not in ours]:
+            yield f"{_count(gone, 'item')}: {_one(gone[0])} is missing"
+        if more := [name for m, name in enumerate(back) if m not in theirs]:
+            yield f"{_count(more, 'item')} that are none: {_one(more[0])} is new"
+        if renamed := [(mine[n], back[m]) for n, m in self.pairs if mine[n] != back[m]]:
+            yield f"ids of {_count(renamed, 'item')}: {_becomes(*renamed[0])}"
+        if any(a > b for (_, a), (_, b) in pairwise(self.pairs)):
+            yield "the order of items"
 
-    def tokens(self) -> list[str]:
-        mine, back = self.mine.tokens, self.back.tokens
-        both_single = self.mine.is_classification and self.back.is_classification
-        if mine.equals(back) or both_single:  # of single labels the text counts
-            return []
-        one, other = self.mine.tokens_list, self.back.tokens_list
-        wrong = [(n, m) for n, m in self.pairs.tolist() if one[n] != other[m]]
-        if not wrong:
-            return []
-        n, m = wrong[0]
-        place = _first_difference(one[n], other[m])
-        words = [_one(row[place]) if place < len(row) else "nothing" for row in (one[n], other[m])]
-        what = f"{self._item(n)}, token {place}, {words[0]} comes back as {words[1]}"
-        return [f"tokens of {_count(wrong, 'item')}: {what}"]
+    def tokens(self) -> Iterator[str]:
+        if not self.is_single and not self.mine.tokens.equals(self.back.tokens):
+            both = self.mine.tokens_list, self.back.tokens_list
+            yield from self._changed("tokens", *both, _other_token)
 
-    def texts(self) -> list[str]:
-        lost = []
+    def texts(self) -> Iterator[str]:
         mine, back = known_texts(self.mine), known_texts(self.back)
-        single = self.mine.is_classification and self.back.is_classification
-        if single:
+        if self.is_single:
             # The text of a single label may come back as its token, and the other way round.
-            mine = _or_token(mine, self.mine)
-            back = _or_token(back, self.back)
-        pairs = self.pairs.tolist()
-        gone = [n for n, m in pairs if mine[n] is not None and back[m] is None]
-        if gone:
-            lost.append(f"the text of {_count(gone, 'item')}: {self._item(gone[0])}")
-        changed = [
-            (n, m) for n, m in pairs if None not in {mine[n], back[m]} and mine[n] != back[m]
-        ]
-        if changed:
+            mine, back = _or_token(mine, self.mine), _or_token(back, self.back)
+        if gone := [n for n, m in self.pairs if mine[n] is not None and back[m] is None]:
+            yield f"the text of {_count(gone, 'item')}: {self._item(gone[0])}"
+        known = [(n, m) for n, m in self.pairs if mine[n] is not None and back[m] is not None]
+        if changed := [(n, m) for n, m in known if mine[n] != back[m]]:
             n, m = changed[0]
             place = _first_difference(str(mine[n]), str(back[m]))
             what = f"{self._item(n)} differs at character {place}"
-            lost.append(f"the text of {_count(changed, 'item')}: {what}")
-        made = [n for n, m in pairs if mine[n] is None and back[m] is not None]
-        if made:
+            yield f"the text of {_count(changed, 'item')}: {what}"
+        if made := [n for n, m in self.pairs if mine[n] is None and back[m] is not None]:
             what = "the tokens with blanks between stand for it"
-            lost.append(f"that the text of {_count(made, 'item')} is not known ({what})")
-        if _is_empty(self.mine.texts) and self.back.texts is None and not single:
-            lost.append("a column of texts without a value")
-        return lost + self._starts(kept=not changed)
+            yield f"that the text of {_count(made, 'item')} is not known ({what})"
+        if _is_empty(self.mine.texts) and self.back.texts is None and not self.is_single:
+            yield "a column of texts without a value"
+        if self.mine.token_start is not None:
+            yield from self._starts(self.mine.token_start, kept=not changed)
 
-    def _starts(self, *, kept: bool) -> list[str]:
+    def _starts(self, mine: NDArray[np.int32], *, kept: bool) -> Iterator[str]:
         """Character offsets of tokens; those that follow from a text are not a loss."""
-        mine, back = self.mine.token_start, self.back.token_start
-        if mine is None:
-            return []
+        back = self.back.token_start
         if back is None:
-            if self.mine.is_classification and not mine.any():
-                return []
-            return [f"the character offsets of {_count(self.pairs, 'item')}"]
+            if mine.any() or not self.mine.is_classification:
+                yield f"the character offsets of {_count(self.pairs, 'item')}"
+            return
         wrong = []
-        for (n, m), same in zip(self.pairs.tolist(), self.same.tolist(), strict=True):
+        for n, m in self.pairs if kept else ():
             one = mine[self.mine.offsets[n] : self.mine.offsets[n + 1]]
             other = back[self.back.offsets[m] : self.back.offsets[m + 1]]
-            if same and not np.array_equal(one, other):
+            if len(one) == len(other) and (one != other).any():
                 wrong.append(n)
-        if not wrong or not kept:
-            return []
-        return [f"the character offsets of {_count(wrong, 'item')}: {self._item(wrong[0])}"]
+        if wrong:
+            yield f"the character offsets of {_count(wrong, 'item')}: {self._item(wrong[0])}"
 
-    def facts(self) -> list[str]:
+    def groups(self) -> Iterator[str]:
         mine, back = self.mine.groups, self.back.groups
-        lost = self._changed("the documents", _listed(mine, self.mine), _listed(back, self.back))
-        if not lost and _is_empty(mine) and back is None:
-            lost.append("a column of documents without a value")
-        return lost + self._attributes()
+        both = _listed(mine, self.mine), _listed(back, self.back)
+        yield from self._changed("the documents", *both, _becomes)
+        if _is_empty(mine) and back is None:
+            yield "a column of documents without a value"
 
-    def _attributes(self) -> list[str]:
+    def attributes(self) -> Iterator[str]:
         mine, back = self.mine.attributes, self.back.attributes
-        if mine is None:
-            names = [] if back is None else back.column_names
-            return [f"that there is no attribute {_one(names[0])}"] if names else []
-        there = set() if back is None else set(back.column_names)
-        gone = [name for name in mine.column_names if name not in there]
-        lost = [f"attribute {_one(name)} of {_count(self.pairs, 'item')}" for name in gone]
-        if not mine.num_columns and back is None:
-            lost.append("a table of attributes without a column")
-        for name in mine.column_names:
-            if name in gone or back is None:
-                continue
-            one, other = mine.column(name).to_pylist(), back.column(name).to_pylist()
-            lost += self._changed(f"attribute {_one(name)}", one, other)
-        more = sorted(there - set(mine.column_names))
-        return [*lost, *(f"that there is no attribute {_one(name)}" for name in more)]
+        ours: dict[str, list[Any]] = {} if mine is None else mine.to_pydict()
+        theirs: dict[str, list[Any]] = {} if back is None else back.to_pydict()
+        if mine is not None and not ours and back is None:
+            yield "a table of attributes without a column"
+        for name, values in ours.items():
+            if name in theirs:
+                yield from self._changed(f"attribute {_one(name)}", values, theirs[name], _becomes)
+            else:
+                yield f"attribute {_one(name)} of {_count(self.pairs, 'item')}"
+        for name in (name for name in theirs if name not in ours):
+            yield f"that there is no attribute {_one(name)}"
 
-    def _changed(self, name: str, one: Sequence[Any], other: Sequence[Any]) -> list[str]:
-        wrong = [(n, m) for n, m in self.pairs.tolist() if one[n] != other[m]]
-        if not wrong:
-            return []
-        n, m = wrong[0]
-        what = f"{self._item(n)}, {_becomes(one[n], other[m])}"
-        return [f"{name} of {_count(wrong, 'item')}: {what}"]
+    def _changed(
+        self, name: str, one: Sequence[Any], other: Sequence[Any], how: Callable[[Any, Any], str]
+    ) -> Iterator[str]:
+        """Name the items whose values differ, and how those of the first one do."""
+        if wrong := [(n, m) for n, m in self.pairs if one[n] != other[m]]:
+            n, m = wrong[0]
+            yield f"{name} of {_count(wrong, 'item')}: {self._item(n)}, {how(one[n], other[m])}"
 
-    def tags(self) -> list[str]:
+    def tags(self) -> Iterator[str]:
         mine, back = set(self.mine.tagset.tags), set(self.back.tagset.tags)
         gold = np.zeros(0, np.int16) if self.mine.gold is None else self.mine.gold
         codes = np.unique(np.concatenate([self.mine.answers.codes, gold]))
         used = {self.mine.tagset.tags[code] for code in codes[codes >= 0].tolist()}
-        lost = []
         if gone := sorted(mine - back - used):
-            lost.append(f"{UNUSED}: {', '.join(map(_one, gone[:5]))}")
+            yield f"{UNUSED}: {', '.join(map(_one, gone[:5]))}"
         if more := sorted(back - mine):
-            lost.append(f"that there are no tags {', '.join(map(_one, more[:5]))}")
-        return lost
+            yield f"that there are no tags {', '.join(map(_one, more[:5]))}"
 
-    def gold(self) -> list[str]:
+    def gold(self) -> Iterator[str]:
         mine, back = self.mine.gold, self.back.gold
         if mine is None:
-            known = back is not None and (back >= 0).any()
-            return ["that there is no gold"] if known else []
+            if back is not None and (back >= 0).any():
+                yield "that there is no gold"
+            return
         if back is None and (mine < 0).all():
-            return ["a column of gold without a tag"]
+            yield "a column of gold without a tag"
         given = np.full(self.back.n_tokens, -1, np.int16) if back is None else back
         one, other = Tagged(mine, self.mine.offsets), Tagged(given, self.back.offsets)
-        pairs = zip(self.pairs.tolist(), self.same.tolist(), strict=True)
-        rows = [(n, m, n, m, same) for (n, m), same in pairs]
-        wrong = self._labels(one, other, rows)
-        if not wrong:
-            return []
-        n, what = wrong[0]
-        return [f"the gold of {_count(wrong, 'item')}: {self._item(n)}, {what}"]
+        if wrong := self._labels(one, other, [(n, m, n, m) for n, m in self.pairs]):
+            n, what = wrong[0]
+            yield f"the gold of {_count(wrong, 'item')}: {self._item(n)}, {what}"
 
-    def workers(self) -> list[str]:
+    def workers(self) -> Iterator[str]:
         mine, back = self.mine.worker_ids.to_pylist(), self.back.worker_ids.to_pylist()
-        lost = []
         there, ours = set(back), set(mine)
         if gone := [name for name in mine if name not in there]:
-            lost.append(f"{_count(gone, 'worker')}: {_one(gone[0])} is missing")
+            yield f"{_count(gone, 'worker')}: {_one(gone[0])} is missing"
         if more := [name for name in back if name not in ours]:
-            lost.append(f"that there is no worker {_one(more[0])}")
+            yield f"that there is no worker {_one(more[0])}"
         known, found = self.mine.known_facts, self.back.known_facts
         if bare := [name for name, facts in known.items() if found.get(name) != facts]:
             what = ", ".join(known[bare[0]])
-            lost.append(f"facts about {_count(bare, 'worker')}: {what} of {_one(bare[0])}")
-        return lost
+            yield f"facts about {_count(bare, 'worker')}: {what} of {_one(bare[0])}"
 
-    def answers(self) -> list[str]:
-        mine, back = self.mine, self.back
-        ours, theirs = _by_key(mine, None), _by_key(back, self)
-        lost = []
-        gone = [key for key in ours if key not in theirs]
-        again = [key for key in gone if key[2] and (key[0], key[1], 0) in theirs]
-        first = [key for key in gone if not (key[2] and (key[0], key[1], 0) in theirs)]
-        names = mine.worker_ids.to_pylist()
-        if again:
-            lost.append(f"{_count(again, 'repeated answer')} (the one that counts is there)")
-        silent = [k for k in first if (self._codes(mine, ours[k]) < 0).all()]
-        if silent and len(silent) == len(first):
-            what = f"{self._item(silent[0][0])}, worker {_one(names[silent[0][1]])}"
-            lost.append(f"{_count(silent, 'answer')} in which every token was skipped: {what}")
-        elif first:
-            what = f"{self._item(first[0][0])}, worker {_one(names[first[0][1]])}"
-            lost.append(f"{_count(first, 'answer')}: {what} is missing")
-        if more := [key for key in theirs if key not in ours and key[1] >= 0]:
-            what = f"{self._item(more[0][0])}, worker {_one(names[more[0][1]])}"
-            lost.append(f"that {_count(more, 'answer')} of those that come back are none: {what}")
-        both = [(key, ours[key], theirs[key]) for key in ours if key in theirs]
-        return lost + self._answers(both, names, counted=not again)
-
-    def _answers(
-        self, both: list[tuple[_Key, int, int]], names: list[str], *, counted: bool
-    ) -> list[str]:
-        """Labels, numbers and times of answers that are in both."""
+    def answers(self) -> Iterator[str]:
         mine, back = self.mine.answers, self.back.answers
-        one, other = Tagged(mine.codes, mine.offset), Tagged(back.codes, back.offset)
-        pair = {n: (m, bool(s)) for (n, m), s in zip(self.pairs.tolist(), self.same, strict=True)}
-        rows = [(key[0], pair[key[0]][0], a, b, pair[key[0]][1]) for key, a, b in both]
-        wrong = self._labels(one, other, rows)
-        lost, at = [], {a: key for key, a, _ in both}
-        skipped = [row for row in wrong if row[1].startswith(_SKIPPED)]
-        others = [row for row in wrong if not row[1].startswith(_SKIPPED)]
-        for listed, title in ((skipped, "skipped tokens of"), (others, "labels of")):
-            if listed:
-                a, what = listed[0]
-                where = f"{self._item(at[a][0])}, worker {_one(names[at[a][1]])}, {what}"
-                lost.append(f"{title} {_count(listed, 'answer')}: {where}")
-        ours, theirs = [a for _, a, _ in both], [b for _, _, b in both]
-        if counted and (mine.attempt[ours] != back.attempt[theirs]).any():
-            lost.append("the numbers of repeated answers")
+        worker_of = {name: w for w, name in enumerate(self.mine.worker_ids.to_pylist())}
+        workers = [worker_of.get(name, -1) for name in self.back.worker_ids.to_pylist()]
+        item_of = {m: n for n, m in self.pairs}
+        items = [item_of.get(m, -1) for m in range(self.back.n_items)]
+        ours = _by_key(mine, range(self.mine.n_items), range(self.mine.n_workers))
+        theirs = _by_key(back, items, workers)
+        gone = [key for key in ours if key not in theirs]
+        again = {key for key in gone if key[2] and (*key[:2], 0) in theirs}
+        if again:
+            yield f"{_count(again, 'repeated answer')} (the one that counts is there)"
+        if first := [key for key in gone if key not in again]:
+            given = rows_of(mine.offset, np.array([ours[key] for key in first]))[1]
+            skipped = (mine.codes[given] < 0).all()
+            what, end = (
+                (" in which every token was skipped", "") if skipped else ("", " is missing")
+            )
+            yield f"{_count(first, 'answer')}{what}: {self._where(first[0])}{end}"
+        if more := [key for key in theirs if key not in ours]:
+            what = self._where(more[0])
+            yield f"that {_count(more, 'answer')} of those that come back are none: {what}"
+        both = [key for key in ours if key in theirs]
+        here, there = ([side[key] for key in both] for side in (ours, theirs))
+        yield from self._answered(both, here, there)
+        if not again and (mine.attempt[here] != back.attempt[there]).any():
+            yield "the numbers of repeated answers"
         for name, what in _TIMES.items():
             column, found = getattr(mine, name), getattr(back, name)
-            if column is None:
-                if found is not None and (found[theirs] >= 0).any():
-                    lost.append(f"that nothing is known of {what.format(_count(theirs, 'answer'))}")
-                continue
-            given = np.full(len(back), -1, np.int64) if found is None else found
-            differ = np.flatnonzero(column[ours] != given[theirs]).tolist()
-            if differ:
-                known = [i for i in differ if given[theirs[i]] >= 0]
-                how = "" if not known else " (other values come back)"
-                lost.append(what.format(_count(differ, "answer")) + how)
-            elif found is None and not (column >= 0).any():
-                lost.append(f"a column {name!r} without a value")
-        return lost
+            given = np.full(len(there), -1) if found is None else found[there]
+            differ = np.flatnonzero(given >= 0 if column is None else column[here] != given)
+            count = _count(differ, "answer")
+            if column is None and len(differ):
+                yield f"that nothing is known of {what} {count}"
+            elif len(differ):
+                how = " (other values come back)" if (given[differ] >= 0).any() else ""
+                yield f"{what} {count}{how}"
+            elif found is None and column is not None and not (column >= 0).any():
+                yield f"a column {name!r} without a value"
+
+    def _answered(self, keys: list[_Key], here: list[int], there: list[int]) -> Iterator[str]:
+        """Name the answers with other labels, those first in which tokens were skipped."""
+        mine, back = self.mine.answers, self.back.answers
+        item_of = dict(self.pairs)
+        rows = [(n, item_of[n], a, b) for (n, _, _), a, b in zip(keys, here, there, strict=True)]
+        one, other = Tagged(mine.codes, mine.offset), Tagged(back.codes, back.offset)
+        wrong, key_of = self._labels(one, other, rows), dict(zip(here, keys, strict=True))
+        for is_skipped, title in ((True, "skipped tokens of"), (False, "labels of")):
+            if listed := [row for row in wrong if row[1].startswith(_SKIPPED) == is_skipped]:
+                a, what = listed[0]
+                yield f"{title} {_count(listed, 'answer')}: {self._where(key_of[a])}, {what}"
 
     def _labels(
-        self, one: Tagged, other: Tagged, rows: Sequence[tuple[int, int, int, int, bool]]
+        self, one: Tagged, other: Tagged, rows: Sequence[tuple[int, int, int, int]]
     ) -> list[tuple[int, str]]:
         """Compare sequences of labels; items of other tokens by the characters of their spans."""
-        words = [*self.mine.tagset.tags, None]
-        table = _translation(self.back.tagset, self.mine.tagset)
+        # rows: item here, item there, sequence here, sequence there
+        mine, back = ([*crowd.tagset.tags, None] for crowd in (self.mine, self.back))
         wrong: list[tuple[int, str]] = []
         spans: _CharSpans | None = None
-        for n, m, a, b, same in rows:
+        for n, m, a, b in rows:
             codes = one.codes[one.offsets[a] : one.offsets[a + 1]]
             seen = other.codes[other.offsets[b] : other.offsets[b + 1]]
-            if not same:
+            if len(codes) != len(seen):
                 spans = spans or _CharSpans(self.mine, self.back, one, other)
                 if what := spans.difference(n, m, a, b):
                     wrong.append((a, what))
                 continue
-            differ = np.flatnonzero(codes != table[seen])
-            if not len(differ):
-                continue
-            token = int(differ[0])
-            if (codes[differ] < 0).all():
-                theirs = self.back.tagset.tags[seen[token]]
-                wrong.append((a, f"{_SKIPPED}{token} comes back as {_one(theirs)}"))
-                continue
-            theirs = "no label" if seen[token] < 0 else _one(self.back.tagset.tags[seen[token]])
-            shown = "no label" if codes[token] < 0 else _one(words[codes[token]])
-            wrong.append((a, f"token {token}, {shown} comes back as {theirs}"))
+            differ = np.flatnonzero(codes != self.code_of[seen])
+            if len(differ):
+                token = int(differ[0])
+                ours, theirs = (
+                    "no label" if tag is None else _one(tag)
+                    for tag in (mine[codes[token]], back[seen[token]])
+                )
+                is_skipped = (codes[differ] < 0).all()
+                start = f"{_SKIPPED}{token}" if is_skipped else f"token {token}, {ours}"
+                wrong.append((a, f"{start} comes back as {theirs}"))
         return wrong
-
-    @staticmethod
-    def _codes(crowd: Crowd, a: int) -> NDArray[np.int16]:
-        return crowd.answers.codes[crowd.answers.offset[a] : crowd.answers.offset[a + 1]]
 
     def _item(self, n: int) -> str:
         return f"item {_one(self.mine.item_ids[n].as_py())}"
+
+    def _where(self, key: _Key) -> str:
+        return f"{self._item(key[0])}, worker {_one(self.mine.worker_ids[key[1]].as_py())}"
 
 
 _Key = tuple[int, int, int]
 """Item, worker, and how many of the worker's answers to the item come after."""
 _SKIPPED = "skipped token "
 _TIMES = {
-    "started": "the starting times of {}",
-    "submitted": "the submission times of {}",
-    "cost": "the costs of {}",
-    "guideline": "the guideline versions of {}",
+    "started": "the starting times of",
+    "submitted": "the submission times of",
+    "cost": "the costs of",
+    "guideline": "the guideline versions of",
 }
 
 
@@ -460,33 +412,17 @@ def _pairs(mine: Crowd, back: Crowd) -> list[tuple[int, int]]:
     return found
 
 
-def _by_key(crowd: Crowd, compared: _Compared | None) -> dict[_Key, int]:
-    """The answers of a crowd by item, worker and what comes after, in terms of ours."""
-    answers = crowd.answers
-    items: list[int] = list(range(crowd.n_items))
-    workers: list[int] = list(range(crowd.n_workers))
-    if compared is not None:
-        ours = {m: n for n, m in compared.pairs.tolist()}
-        items = [ours.get(m, -1) for m in items]
-        place = {name: w for w, name in enumerate(compared.mine.worker_ids.to_pylist())}
-        workers = [place.get(name, -1) for name in crowd.worker_ids.to_pylist()]
-    seen: dict[tuple[int, int], int] = defaultdict(int)
+def _by_key(answers: Answers, items: Sequence[int], workers: Sequence[int]) -> dict[_Key, int]:
+    """Number answers by item, worker and what comes after, as we number these; -1 is none."""
+    seen: Counter[tuple[int, int]] = Counter()
     found: dict[_Key, int] = {}
-    order = np.argsort(-answers.attempt.astype(np.int64), kind="stable").tolist()
     who, what = answers.worker.tolist(), answers.item.tolist()
-    for a in order:
+    for a in np.argsort(-answers.attempt.astype(np.int64), kind="stable").tolist():
         item, worker = items[what[a]], workers[who[a]]
-        if item < 0 or worker < 0:
-            continue
-        found[item, worker, seen[item, worker]] = a
-        seen[item, worker] += 1
+        if item >= 0 and worker >= 0:
+            found[item, worker, seen[item, worker]] = a
+            seen[item, worker] += 1
     return dict(sorted(found.items()))
-
-
-def _translation(source: Codec, target: Codec) -> NDArray[np.int16]:
-    """Codes of one tag set in another, int16 [V + 1]; tags that it lacks are of no code there."""
-    none = len(target.tags)
-    return np.array([*(target.index.get(tag, none) for tag in source.tags), -1], np.int16)
 
 
 def _or_token(texts: Sequence[str | None], crowd: Crowd) -> list[str | None]:
@@ -501,6 +437,13 @@ def _first_difference(one: Sequence[str], other: Sequence[str]) -> int:
 
 def _listed(column: pa.Array | None, crowd: Crowd) -> list[Any]:
     return [None] * crowd.n_items if column is None else column.to_pylist()
+
+
+def _other_token(one: Sequence[str], other: Sequence[str]) -> str:
+    """Say which is the first token that differs, and how."""
+    place = _first_difference(one, other)
+    words = [row[place] if place < len(row) else None for row in (one, other)]
+    return f"token {place}, {_becomes(*words)}"
 
 
 def _is_empty(column: pa.Array | None) -> bool:
