@@ -98,15 +98,29 @@ class Fault(NamedTuple):
     reference: str  # What the reference has there
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Alignment:
     """Where the lines of one answer belong among the tokens of the reference."""
 
-    source: NDArray[np.int32]  # [n_tokens]
-    altered: NDArray[np.bool_]  # [n_tokens]
     target: NDArray[np.int32]  # [n_lines], reference token in which the line begins, -1 none
     kind: NDArray[np.int8]  # [n_lines], a code of `Kind`
-    faults: tuple[Fault, ...]  # Everything that is not as in the reference, by line
+    touched: NDArray[np.bool_]  # [n_tokens], whether the answer shows something of the token
+    altered: NDArray[np.bool_]  # [n_tokens]
+    faults: tuple[Fault, ...] = ()  # Everything that is not as in the reference, by line
+
+    @classmethod
+    def of(cls, n_tokens: int, n_lines: int) -> Alignment:
+        """Begin with lines of which nothing is known."""
+        lines = np.full(n_lines, -1, np.int32), np.full(n_lines, Kind.EMPTY_TOKEN, np.int8)
+        return cls(*lines, np.zeros(n_tokens, np.bool_), np.zeros(n_tokens, np.bool_))
+
+    def note(self, line: int, tokens: Sequence[int], kind: Kind) -> None:
+        """Write down which tokens a line shows and how; it belongs to the first of them."""
+        self.target[line] = tokens[0] if tokens else -1
+        self.kind[line] = kind
+        for token in tokens:
+            self.touched[token] = True
+            self.altered[token] |= kind in ALTERING
 
 
 # --------------------------------------------------------------------------------------------------
@@ -295,32 +309,8 @@ _REACH = 8
 """How many gaps may be joined, and how many equal tokens between two of them given up."""
 
 
-@dataclass(frozen=True)
-class Trace:
-    """Where lines begin, filled in while tracing."""
-
-    target: NDArray[np.int32]  # [n_lines], reference token in which the line begins, -1 none
-    kind: NDArray[np.int8]  # [n_lines], a code of `Kind`
-    touched: NDArray[np.bool_]  # [n_tokens], whether the answer shows something of the token
-    altered: NDArray[np.bool_]  # [n_tokens]
-
-    @classmethod
-    def of(cls, n_tokens: int, n_lines: int) -> Trace:
-        """Begin with lines of which nothing is known."""
-        lines = np.full(n_lines, -1, np.int32), np.full(n_lines, Kind.EMPTY_TOKEN, np.int8)
-        return cls(*lines, np.zeros(n_tokens, np.bool_), np.zeros(n_tokens, np.bool_))
-
-    def note(self, line: int, tokens: Sequence[int], kind: Kind) -> None:
-        """Write down which tokens a line shows and how; it belongs to the first of them."""
-        self.target[line] = tokens[0] if tokens else -1
-        self.kind[line] = kind
-        for token in tokens:
-            self.touched[token] = True
-            self.altered[token] |= kind in ALTERING
-
-
 def trace(
-    reference: Sequence[str], answer: Sequence[str], repair: LabelRepair, found: Trace
+    reference: Sequence[str], answer: Sequence[str], repair: LabelRepair, found: Alignment
 ) -> None:
     """Find for every line of an answer the reference token in which it begins."""
     n_tokens, n_lines = len(reference), len(answer)
@@ -447,7 +437,11 @@ def _heal(
 
 
 def _trace_gap(
-    reference: Sequence[str], answer: Sequence[str], gap: _Gap, repair: LabelRepair, found: Trace
+    reference: Sequence[str],
+    answer: Sequence[str],
+    gap: _Gap,
+    repair: LabelRepair,
+    found: Alignment,
 ) -> None:
     """Place the lines of one gap by their characters."""
     tokens, lines = reference[gap.i : gap.i_end], answer[gap.j : gap.j_end]
@@ -458,20 +452,14 @@ def _trace_gap(
     for i, j in overlaps:
         tokens_of[j].append(i)
         lines_of[i].append(j)
-    # Most lines are exact: all of these are noted at once.
-    same = [on[0] if len(on) == 1 else -1 for on in tokens_of]
-    same = [i if i >= 0 and tokens[i] == lines[j] else -1 for j, i in enumerate(same)]
-    exact = np.flatnonzero(np.array(same) >= 0)
-    found.target[gap.j + exact] = on_exact = gap.i + np.array(same, np.int32)[exact]
-    found.kind[gap.j + exact] = Kind.EXACT
-    found.touched[on_exact] = True
-    for j in (j for j, i in enumerate(same) if i < 0):
-        on, left = tokens_of[j], chars.in_line[j]
+    for j, (line, on, left) in enumerate(zip(lines, tokens_of, chars.in_line, strict=True)):
         parts = lines_of[on[0]] if on else []
-        if not on and not lines[j].strip():
+        if len(on) == 1 and tokens[on[0]] == line:
+            kind = Kind.EXACT
+        elif not on and not line.strip():
             kind = Kind.EMPTY_TOKEN
         elif not on:
-            is_label = not left or repair.is_label(lines[j])
+            is_label = not left or repair.is_label(line)
             kind = Kind.LABEL_AS_TOKEN if is_label else Kind.INSERTED_TOKEN
         elif len(on) > 1:
             kind = Kind.MERGED_TOKENS
@@ -480,7 +468,7 @@ def _trace_gap(
             whole = covered and overlaps[on[0], j] == left
             kind = Kind.CUT_TOKEN if whole else Kind.ALTERED_TOKEN
         else:
-            kind = repair.compare(tokens[on[0]], lines[j])
+            kind = repair.compare(tokens[on[0]], line)
             if kind == Kind.ALTERED_TOKEN and chars.equal:
                 kind = Kind.MANGLED_GLUE
         found.note(gap.j + j, [gap.i + i for i in on], kind)
@@ -566,7 +554,7 @@ def place(
     ([0], ['PLACED', 'OTHER_PART'])
     """
     target = alignment.target
-    source = speakers(target, answer_labels, len(alignment.source), outside)
+    source = speakers(target, answer_labels, len(alignment.altered), outside)
     unlabelled = np.array([not label for label in answer_labels], np.bool_)
     placement = np.full(len(target), Placement.OTHER_PART, np.int8)
     for kind, reason in _STRAYS.items():
@@ -621,97 +609,65 @@ def speakers(
 # The faults of an aligned answer, each with its place in the answer and in the reference.
 
 
-class FaultFinder:
-    """Knows where tokens and lines stand, and lists what is not as in the reference."""
+def _neighbour(
+    line: int, answer: Sequence[AnswerToken], found: Alignment, placed: NDArray[np.intp]
+) -> tuple[int, bool]:
+    """Return the token that a line without one follows, -1 for none.
 
-    def __init__(
-        self, reference: Sequence[Sequence[str]], answer: Sequence[AnswerToken], found: Trace
-    ) -> None:
-        lengths = np.array([len(tokens) for tokens in reference], np.int64)
-        self.reference, self.answer, self.found = reference, answer, found
-        self.starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-        self.sentence = np.repeat(np.arange(len(lengths)), lengths)
-        self.placed = np.flatnonzero(found.target >= 0)
-        answered = np.zeros(len(lengths), np.bool_)
-        answered[self.sentence[found.touched]] = True
-        self._answered = answered
+    Where the line begins a sentence it is the token that comes next, and True.
+    """
+    after = int(np.searchsorted(placed, line))
+    before = int(placed[after - 1]) if after else -1
+    follows = before >= 0 and answer[before].sentence == answer[line].sentence
+    if after < len(placed) and not follows:
+        return int(found.target[placed[after]]), True
+    return (int(found.target[before]) if before >= 0 else -1), False
 
-    def left_out(self) -> NDArray[np.bool_]:
-        """Mark the tokens that the answer lacks in sentences that it has, bool [n_tokens]."""
-        return ~self.found.touched & self._answered[self.sentence]
 
-    def faults(self) -> tuple[Fault, ...]:
-        """List all faults by line, then by place in the reference."""
-        faults = [
-            *self._strange_lines(),
-            *self._missing_tokens(),
-            *self._missing_sentences(),
-            *self._sentence_ends(),
-        ]
-        return tuple(sorted(faults, key=lambda fault: fault[1:4]))
+def _find_faults(
+    reference: Sequence[Sequence[str]], answer: Sequence[AnswerToken], found: Alignment
+) -> Iterator[Fault]:
+    """Yield what is not as in the reference, and mark the tokens that are left out as altered."""
+    lengths = np.array([len(tokens) for tokens in reference], np.int64)
+    starts = np.cumsum(lengths) - lengths
+    sentence_of = np.repeat(np.arange(len(lengths)), lengths)
+    placed = np.flatnonzero(found.target >= 0)
+    answered = np.zeros(len(lengths), np.bool_)
+    answered[sentence_of[found.touched]] = True
+    left_out = ~found.touched & answered[sentence_of]
+    found.altered |= left_out
 
-    def _place(self, token: int) -> tuple[int, int]:
-        sentence = int(self.sentence[token])
-        return sentence, token - int(self.starts[sentence])
+    def place_of(token: int) -> tuple[int, int]:
+        sentence = int(sentence_of[token])
+        return sentence, token - int(starts[sentence])
 
-    def _at(self, kind: str, line: int, token: int) -> Fault:
-        """Make the fault of a line that belongs to a token."""
-        sentence, position = self._place(token)
-        stood = self.reference[sentence][position]
-        shown = self.answer[line]
-        return Fault(kind, shown.line, sentence, position, shown.token, shown.label, stood)
+    def line_before(token: int) -> int:
+        """The line in the file that a missing token should follow, 0 the top."""
+        before = int(np.searchsorted(found.target[placed], token))
+        return answer[int(placed[before - 1])].line if before else 0
 
-    def _strange_lines(self) -> Iterator[Fault]:
-        """Yield one fault for every line that is not, letter by letter, a reference token."""
-        words = {int(kind): kind.word for kind in Kind}
-        strange = np.flatnonzero(self.found.kind != Kind.EXACT)
-        kinds = self.found.kind[strange].tolist()
-        targets = self.found.target[strange].tolist()
-        for n, kind, target in zip(strange.tolist(), kinds, targets, strict=True):
-            if target >= 0:
-                yield self._at(words[kind], n, target)
-            else:
-                line = self.answer[n]
-                yield Fault(words[kind], line.line, *self._near(n), line.token, line.label, "")
+    def shown(kind: str, line: int) -> Fault:
+        token, one = int(found.target[line]), answer[line]
+        near, begins = (token, False) if token >= 0 else _neighbour(line, answer, found, placed)
+        sentence, position = place_of(near) if near >= 0 else (-1, -1)
+        stood = reference[sentence][position] if token >= 0 else ""
+        position = -1 if begins else position
+        return Fault(kind, one.line, sentence, position, one.token, one.label, stood)
 
-    def _near(self, line: int) -> tuple[int, int]:
-        """Return where a line without a token stands: at the token that it follows."""
-        # At the start of a sentence it is the next token's sentence, position -1
-        after = int(np.searchsorted(self.placed, line))
-        before = int(self.placed[after - 1]) if after else -1
-        follows = before >= 0 and self.answer[before].sentence == self.answer[line].sentence
-        if after < len(self.placed) and not follows:
-            return self._place(int(self.found.target[self.placed[after]]))[0], -1
-        return self._place(int(self.found.target[before])) if before >= 0 else (-1, -1)
-
-    def _line_before(self, token: int) -> int:
-        """Return the line in the file that a missing token should follow, 0 the top."""
-        before = int(np.searchsorted(self.found.target[self.placed], token))
-        return self.answer[int(self.placed[before - 1])].line if before else 0
-
-    def _missing_tokens(self) -> Iterator[Fault]:
-        for token in np.flatnonzero(self.left_out()).tolist():
-            sentence, position = self._place(token)
-            stood = self.reference[sentence][position]
-            line = self._line_before(token)
-            yield Fault("missing-token", line, sentence, position, "", "", stood)
-
-    def _missing_sentences(self) -> Iterator[Fault]:
-        for sentence in np.flatnonzero(~self._answered & (np.diff(self.starts) > 0)).tolist():
-            line = self._line_before(int(self.starts[sentence]))
-            text = " ".join(self.reference[sentence])
-            yield Fault("missing-sentence", line, sentence, -1, "", "", text)
-
-    def _sentence_ends(self) -> Iterator[Fault]:
-        """Yield the places where only one side starts a sentence."""
-        known = np.diff(self.sentence[self.found.target[self.placed]]) != 0
-        sentences = [line.sentence for line in self.answer]
-        theirs = np.array(sentences, np.object_)[self.placed]
-        shown = (theirs[1:] != theirs[:-1]).astype(np.bool_)
-        for n in np.flatnonzero(known != shown).tolist():
-            line = int(self.placed[n + 1])
-            kind = "sentence-cut" if shown[n] else "sentence-join"
-            yield self._at(kind, line, int(self.found.target[line]))
+    for line in np.flatnonzero(found.kind != Kind.EXACT).tolist():
+        yield shown(Kind(found.kind[line]).word, line)
+    for token in np.flatnonzero(left_out).tolist():
+        sentence, position = place_of(token)
+        stood = reference[sentence][position]
+        yield Fault("missing-token", line_before(token), sentence, position, "", "", stood)
+    for sentence in np.flatnonzero(~answered & (lengths > 0)).tolist():
+        line, text = line_before(int(starts[sentence])), " ".join(reference[sentence])
+        yield Fault("missing-sentence", line, sentence, -1, "", "", text)
+    for before, line in pairwise(placed.tolist()):
+        known = sentence_of[found.target[before]] != sentence_of[found.target[line]]
+        begins = answer[before].sentence != answer[line].sentence
+        if known != begins:
+            yield shown("sentence-cut" if begins else "sentence-join", line)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -745,18 +701,12 @@ def align(
     """
     tokens = [token for sentence in reference for token in sentence]
     shown = [line.token for line in answer]
-    labels = [line.label for line in answer]
-    found = Trace.of(len(tokens), len(shown))
+    found = Alignment.of(len(tokens), len(shown))
     if tokens == shown:
         found.target[:], found.kind[:], found.touched[:] = np.arange(len(tokens)), Kind.EXACT, True
     else:
-        repair = LabelRepair.learn(tokens, shown, {*labels} - {outside}, types)
-        trace(tokens, shown, repair, found)
-    finder = FaultFinder(reference, answer, found)
-    return Alignment(
-        source=speakers(found.target, labels, len(tokens), outside),
-        altered=found.altered | finder.left_out(),
-        target=found.target,
-        kind=found.kind,
-        faults=finder.faults(),
-    )
+        labels = {line.label for line in answer} - {outside}
+        trace(tokens, shown, LabelRepair.learn(tokens, shown, labels, types), found)
+    faults = _find_faults(reference, answer, found)
+    found.faults = tuple(sorted(faults, key=lambda fault: fault[1:4]))
+    return found
