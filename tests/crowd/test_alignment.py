@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from goldspan.crowd.alignment import (
     ALTERING,
     FAULT_KINDS,
-    PLACEMENTS,
     Alignment,
     AnswerToken,
     Kind,
@@ -151,7 +150,7 @@ def test_only_the_spoilt_sentence_drops() -> None:
     answer = lines("Malta B-LOC", "won O", "|", "Malt O", "ese O", "won O", "|", "It O", "lost O")
     result = placed(reference, answer, "drop-sentence")[1]
     assert labels_of(answer, result) == ["B-LOC", "O", "?", "?", "O", "O"]
-    assert result.reasons() == {PLACEMENTS[Placement.DROPPED_SENTENCE]: 3}
+    assert result.reasons() == {Placement.DROPPED_SENTENCE.text: 3}
 
 
 def test_sentences_cut_and_joined_elsewhere_keep_their_labels() -> None:
@@ -214,7 +213,7 @@ def test_a_line_without_a_label_is_unlabelled() -> None:
     answer = [AnswerToken("Malta", "", 1, 0), AnswerToken("won", "O", 2, 0)]
     result = placed([["Malta", "won"]], answer)[1]
     assert labels_of(answer, result) == ["?", "O"]
-    assert result.reasons() == {PLACEMENTS[Placement.UNLABELLED]: 1}
+    assert result.reasons() == {Placement.UNLABELLED.text: 1}
 
 
 def test_a_part_without_a_label_does_not_speak_for_the_token() -> None:
@@ -499,11 +498,6 @@ def test_altered_tokens_have_a_line_that_says_so_or_none(
         if fault.kind == "missing-token":
             start = sum(map(len, reference[: fault.sentence]))
             assert found.altered[start + fault.position]
-
-
-def test_every_kind_and_every_fate_is_explained() -> None:
-    assert {kind.word for kind in Kind} - {"exact"} <= set(FAULT_KINDS)
-    assert set(PLACEMENTS) == set(Placement)
 
 
 # ---------------------------------------------------------------------------------------------

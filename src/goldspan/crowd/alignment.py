@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import IntEnum
 from itertools import groupby, pairwise, takewhile
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,20 +28,32 @@ class AnswerToken(NamedTuple):
     sentence: int  # Sentence of the file, counted from 0
 
 
-class Kind(IntEnum):
+class _Explained(IntEnum):
+    """A code with a sentence that explains it."""
+
+    text: str
+
+    def __new__(cls, code: int, text: str = "") -> Self:
+        """Make a member of a code and its words."""
+        member = int.__new__(cls, code)
+        member._value_, member.text = code, text
+        return member
+
+
+class Kind(_Explained):
     """How a line of an answer relates to the reference; the code of `Alignment.kind`."""
 
-    EXACT = 0
-    GLUED_SUFFIX = 1
-    GLUED_REFERENCE = 2
-    CUT_TOKEN = 3
-    MANGLED_GLUE = 4
-    MERGED_TOKENS = 5
-    ALTERED_TOKEN = 6
-    REPLACED_TOKEN = 7
-    EMPTY_TOKEN = 8
-    LABEL_AS_TOKEN = 9
-    INSERTED_TOKEN = 10
+    EXACT = 0, "The line is a token of the reference."
+    GLUED_SUFFIX = 1, "A label is glued onto a token that is otherwise as in the reference."
+    GLUED_REFERENCE = 2, "The reference has a label glued onto this token, the answer has not."
+    CUT_TOKEN = 3, "The line holds a part of a reference token."
+    MANGLED_GLUE = 4, "Glued labels are inside the token, or are cut with the rest elsewhere."
+    MERGED_TOKENS = 5, "The line holds (parts of) several reference tokens."
+    ALTERED_TOKEN = 6, "The line holds a reference token with other characters in it."
+    REPLACED_TOKEN = 7, "Something else, or nothing, is where the reference has a token."
+    EMPTY_TOKEN = 8, "The line has a label and no token."
+    LABEL_AS_TOKEN = 9, "A label, or a part of one, is where a token should be."
+    INSERTED_TOKEN = 10, "The reference has no such token here."
 
     @property
     def word(self) -> str:
@@ -65,24 +76,13 @@ under it is whole, and the label on its line was given to that token and to no o
 SPOILING = frozenset({Kind.INSERTED_TOKEN.word, Kind.LABEL_AS_TOKEN.word})
 """Faults that spoil a sentence though none of its tokens is altered."""
 
-FAULT_KINDS: Mapping[str, str] = MappingProxyType(
-    {
-        "glued-suffix": "A label is glued onto a token that is otherwise as in the reference.",
-        "glued-reference": "The reference has a label glued onto this token, the answer has not.",
-        "cut-token": "The line holds a part of a reference token.",
-        "mangled-glue": "Glued labels are inside the token, or are cut with the rest elsewhere.",
-        "merged-tokens": "The line holds (parts of) several reference tokens.",
-        "altered-token": "The line holds a reference token with other characters in it.",
-        "replaced-token": "Something else, or nothing, is where the reference has a token.",
-        "empty-token": "The line has a label and no token.",
-        "label-as-token": "A label, or a part of one, is where a token should be.",
-        "inserted-token": "The reference has no such token here.",
-        "missing-token": "The answer lacks this token of a sentence that it has.",
-        "missing-sentence": "The answer has no token of this sentence.",
-        "sentence-cut": "The answer starts a sentence inside a sentence of the reference.",
-        "sentence-join": "The answer goes on where the reference starts a sentence.",
-    }
-)
+FAULT_KINDS: Mapping[str, str] = {
+    **{kind.word: kind.text for kind in Kind if kind != Kind.EXACT},
+    "missing-token": "The answer lacks this token of a sentence that it has.",
+    "missing-sentence": "The answer has no token of this sentence.",
+    "sentence-cut": "The answer starts a sentence inside a sentence of the reference.",
+    "sentence-join": "The answer goes on where the reference starts a sentence.",
+}
 """Every kind of fault, explained in one sentence."""
 
 
@@ -478,36 +478,19 @@ def _trace_gap(
 # Which labels of an aligned answer count, and what became of all the others.
 
 
-class Placement(IntEnum):
+class Placement(_Explained):
     """What became of a line's label; the code of `Placed.placement`."""
 
-    PLACED = 0
-    UNLABELLED = 1
-    EMPTY_TOKEN = 2
-    LABEL_AS_TOKEN = 3
-    INSERTED_TOKEN = 4
-    ALTERED_TOKEN = 5
-    DROPPED_SENTENCE = 6
-    OTHER_PART = 7
-    OVERRULED_PART = 8
+    PLACED = 0, "placed on its token"
+    UNLABELLED = 1, "the line has no label"
+    EMPTY_TOKEN = 2, "the line has a label and no token"
+    LABEL_AS_TOKEN = 3, "a label is where the token should be"
+    INSERTED_TOKEN = 4, "the reference has no such token"
+    ALTERED_TOKEN = 5, "the token is cut or altered"
+    DROPPED_SENTENCE = 6, "something in the sentence is altered"
+    OTHER_PART = 7, "another part of the token has the same label, or this one is outside"
+    OVERRULED_PART = 8, "an earlier part of the token has another label"
 
-
-PLACEMENTS: Mapping[Placement, str] = MappingProxyType(
-    {
-        Placement.PLACED: "placed on its token",
-        Placement.UNLABELLED: "the line has no label",
-        Placement.EMPTY_TOKEN: "the line has a label and no token",
-        Placement.LABEL_AS_TOKEN: "a label is where the token should be",
-        Placement.INSERTED_TOKEN: "the reference has no such token",
-        Placement.ALTERED_TOKEN: "the token is cut or altered",
-        Placement.DROPPED_SENTENCE: "something in the sentence is altered",
-        Placement.OTHER_PART: (
-            "another part of the token has the same label, or this one is outside"
-        ),
-        Placement.OVERRULED_PART: "an earlier part of the token has another label",
-    }
-)
-"""Every placement in words; all but `PLACED` are reasons for an import report."""
 
 _STRAYS = {
     Kind.EMPTY_TOKEN: Placement.EMPTY_TOKEN,
@@ -525,12 +508,8 @@ class Placed:
 
     def reasons(self) -> dict[str, int]:
         """Count the labels that are not placed, by reason; with those placed, all lines."""
-        counts = Counter(self.placement.tolist())
-        return {
-            PLACEMENTS[placement]: counts[placement]
-            for placement in Placement
-            if placement and counts[placement]
-        }
+        counts = Counter(map(Placement, sorted(self.placement.tolist())))
+        return {one.text: n for one, n in counts.items() if one != Placement.PLACED}
 
 
 def place(
@@ -672,20 +651,6 @@ def _find_faults(
 
 # --------------------------------------------------------------------------------------------------
 # From a worker's dirty file to labels on the tokens of the reference.
-
-
-__all__ = [
-    "FAULT_KINDS",
-    "PLACEMENTS",
-    "Alignment",
-    "AnswerToken",
-    "Fault",
-    "Kind",
-    "Placed",
-    "Placement",
-    "align",
-    "place",
-]
 
 
 def align(

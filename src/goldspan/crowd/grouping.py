@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,21 +13,18 @@ MAX_ATTEMPT = 2**15 - 1
 """Attempts are int16."""
 
 
-def sorted_by(
-    key: NDArray[np.int32], n_groups: int, kind: type[np.int32 | np.int64] = np.int64
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def sorted_by(key: NDArray[np.int32], n_groups: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sort answers by group, within a group as they stand."""
     # key int32 [n_answers]
     n = len(key)
     if n < LARGE:
         counts = np.bincount(key, minlength=n_groups)
-        order = np.argsort(key, kind="stable").astype(kind, copy=False)
-        return order, np.concatenate([[0], np.cumsum(counts)])
+        return np.argsort(key, kind="stable"), np.concatenate([[0], np.cumsum(counts)])
     from scipy.sparse import coo_array
 
     place = np.arange(n, dtype=np.int32)
     rows = coo_array((np.ones(n, np.bool_), (key, place)), shape=(n_groups, n)).tocsr()
-    return rows.indices.astype(kind, copy=False), rows.indptr.astype(np.int64)
+    return rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
 
 
 def number_attempts(

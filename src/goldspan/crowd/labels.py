@@ -518,24 +518,16 @@ def _with_workers(crowd: Crowd, options: ReadOptions) -> Crowd:
     if absent:
         there = ", ".join(map(repr, names[:20]))
         raise InputError(f"there is no worker {absent[0]!r} to rename: the workers are {there}")
-    new = [options.stripped(name) if options.strip else name for name in names]
-    new = [
-        options.rename_workers.get(name, options.rename_workers.get(short, short))
-        for name, short in zip(names, new, strict=True)
-    ]
-    if new == names:
+    short = {name: options.stripped(name) if options.strip else name for name in names}
+    given = options.rename_workers
+    new = {name: given.get(name, given.get(short[name], short[name])) for name in names}
+    if all(name == old for old, name in new.items()):
         return crowd
-    return merge_workers(crowd, dict(zip(names, new, strict=True)), options)
-
-
-def merge_workers(crowd: Crowd, new: Mapping[str, str], options: ReadOptions) -> Crowd:
-    """Rename workers; several may become one."""
-    names = crowd.worker_ids.to_pylist()
-    kept = list(dict.fromkeys(new[name] for name in names))
-    if not all(kept):
+    if not all(new.values()):
         raise InputError("the new id of a worker is empty: write one")
+    kept = list(dict.fromkeys(new.values()))
     place = {name: n for n, name in enumerate(kept)}
-    table = np.array([place[new[name]] for name in names], np.int32)
+    table = np.array([place[name] for name in new.values()], np.int32)
     answers = crowd.answers
     worker = table[answers.worker] if len(answers) else answers.worker
     if len(kept) == len(names):

@@ -281,20 +281,28 @@ def agreement(crowd: Any, *, policy: str = "conlleval", **reading: Any) -> Agree
     )
 
 
+def judged_spans(
+    crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleval"
+) -> tuple[SpanArray, SpanArray]:
+    """Return the true and the given spans of all answers, where truth and answer are known."""
+    # truth int16 [n_tokens], -1 where unknown
+    answers, theirs = crowd.latest, truth[crowd.token_of]
+    true, given = (
+        find_spans(Tagged(codes, answers.offset), crowd.tagset, policy)
+        for codes in (theirs, answers.codes)
+    )
+    return _untouched(true, answers.codes < 0), _untouched(given, theirs < 0)
+
+
 def worker_rates(crowd: Crowd, truth: NDArray[np.int16], policy: str = "conlleval") -> list[Rates]:
     """Score every worker's spans against some truth, on what the worker answered."""
     # truth int16 [n_tokens], -1 where unknown
-    answers, codec = crowd.latest, crowd.tagset
-    theirs = truth[crowd.token_of]
-    gold = find_spans(Tagged(theirs, answers.offset), codec, policy)
-    found = find_spans(Tagged(answers.codes, answers.offset), codec, policy)
-    gold = untouched(gold, answers.codes < 0)
-    found = untouched(found, theirs < 0)
-    right = right_spans(gold, found, len(theirs))
-    by = answers.worker
-    n_right = np.bincount(by[found.item], right, crowd.n_workers).astype(int)
-    n_found = np.bincount(by[found.item], minlength=crowd.n_workers)
-    n_true = np.bincount(by[gold.item], minlength=crowd.n_workers)
+    gold, found = judged_spans(crowd, truth, policy)
+    by, n_workers = crowd.latest.worker, crowd.n_workers
+    right = right_spans(gold, found, len(crowd.latest.codes))
+    n_right = np.bincount(by[found.item], right, n_workers).astype(int)
+    n_found = np.bincount(by[found.item], minlength=n_workers)
+    n_true = np.bincount(by[gold.item], minlength=n_workers)
     return [Rates.of(*row) for row in zip(n_right, n_found, n_true, strict=True)]
 
 
@@ -322,7 +330,7 @@ def share(part: NDArray[Any], total: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.divide(part, total, out=empty, where=total > 0))
 
 
-def untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
+def _untouched(spans: SpanArray, unknown: NDArray[np.bool_]) -> SpanArray:
     """Return the spans that touch no token marked as unknown."""
     return spans.take(count_between(unknown, spans.start, spans.end) == 0)
 

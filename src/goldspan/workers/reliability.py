@@ -15,9 +15,8 @@ from goldspan.aggregation import Consensus
 from goldspan.crowd import Crowd, ReadOptions
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.labels import joined, recode, translate
-from goldspan.crowd.measures import untouched
+from goldspan.crowd.measures import judged_spans
 from goldspan.errors import InputError, UnknownNameError
-from goldspan.spans import Tagged, find_spans
 from goldspan.spans.scoring import right_spans
 from goldspan.workers.beta import Reliability
 
@@ -240,14 +239,11 @@ def label_probs(truth: Truth) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
 
 
 def _spans(truth: Truth) -> Judged:
-    crowd, answers = truth.crowd, truth.crowd.latest
-    theirs, n = truth.codes()[crowd.token_of], len(answers)
-    gold = find_spans(Tagged(theirs, answers.offset), crowd.tagset)
-    found = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
-    gold, found = untouched(gold, answers.codes < 0), untouched(found, theirs < 0)
+    crowd, n = truth.crowd, len(truth.crowd.latest)
+    gold, found = judged_spans(crowd, truth.codes())
     true = _confidence(truth)[crowd.token_of[gold.start]]
     # A pair of equal spans is found from either side.
-    is_found = right_spans(found, gold, len(theirs))
+    is_found = right_spans(found, gold, len(crowd.latest.codes))
     n_right = np.bincount(gold.item, true * is_found, n)
     n_given = np.bincount(found.item, minlength=n)
     n_true = np.bincount(gold.item, true, n)

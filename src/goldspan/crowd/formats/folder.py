@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.crowd.alignment import FAULT_KINDS, PLACEMENTS, AnswerToken, Placement, align, place
+from goldspan.crowd.alignment import FAULT_KINDS, AnswerToken, Placement, align, place
 from goldspan.crowd.alignment import Fault as AlignmentFault
 from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.builder import CrowdBuilder
@@ -294,9 +294,8 @@ def _read_document(
         _add_answers(document, worker, lines, placed.source, items, offsets, builder)
         file = document.answers[worker].name
         builder.warnings += _faults(found.faults, builder, items, file, worker)
-        tally.n_unlabelled += int(np.count_nonzero(placed.placement == Placement.UNLABELLED))
         lost = placed.reasons()
-        lost.pop(PLACEMENTS[Placement.UNLABELLED], None)
+        tally.n_unlabelled += lost.pop(Placement.UNLABELLED.text, 0)
         tally.reasons.update(lost)
     tally.n_aligned += differ
     tally.n_voted += document.gold is None and document.text is None and differ > 0
