@@ -320,7 +320,7 @@ def trace(
         blocks = match(*keys)
         for i, j in ((b.i + n, b.j + n) for b in blocks for n in range(b.size)):
             found.note(j, [i], repair.compare(reference[i], answer[j]))
-        gaps = _heal(reference, answer, _between(blocks, n_tokens, n_lines), repair)
+        gaps = _heal(reference, answer, between(blocks, n_tokens, n_lines), repair)
     for gap in gaps:
         _trace_gap(reference, answer, gap, repair, found)
     # Pair tokens that are missing with as many lines that stand in their place
@@ -407,7 +407,7 @@ def _fold(letter: str) -> str:
     return lower if len(lower) == 1 else letter
 
 
-def _between(blocks: Sequence[Block], n_tokens: int, n_lines: int) -> list[_Gap]:
+def between(blocks: Sequence[Block], n_tokens: int, n_lines: int) -> list[_Gap]:
     """List what lies between blocks, empty gaps left out."""
     ends = [(0, 0), *((b.i + b.size, b.j + b.size) for b in blocks)]
     starts = [*((b.i, b.j) for b in blocks), (n_tokens, n_lines)]

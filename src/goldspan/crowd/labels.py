@@ -122,16 +122,13 @@ def _several(cell: str, parts: Sequence[str]) -> str:
 def guess_encoding(tags: Iterable[str]) -> str:
     """Guess the encoding from the prefixes that occur; BIO stands for IOB too (see `settle`)."""
     distinct = set(tags)
-    distinct = {respelled(distinct).get(tag, tag) for tag in distinct}
+    spelling = respelled(distinct)
+    distinct = {spelling.get(tag, tag) for tag in distinct}
     letters = {letter for e in ENCODINGS.values() for letter in e.prefixes}
     seen = {tag.partition("-")[0] for tag in distinct if tag.partition("-")[2]} & letters
     if not seen:
         return "BIO" if distinct <= {"O"} else "PLAIN"
-    fits = [name for name in _TRIED if seen <= ENCODINGS[name].prefixes.keys()]
-    if fits:
-        return fits[0]
-    shared = {name: len(seen & ENCODINGS[name].prefixes.keys()) for name in _TRIED}
-    return max(shared, key=lambda name: shared[name])
+    return max(_TRIED, key=lambda name: len(seen & ENCODINGS[name].prefixes.keys()))
 
 
 def respelled(tags: Collection[str]) -> dict[str, str]:
@@ -178,12 +175,12 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     if crowd.tagset.rules.has_end:
         _reject_mixture(crowd)
         return crowd
-    tagged = crowd.gold_tagged if crowd.gold is not None else _answers_tagged(crowd)
-    flags = token_flags(tagged, crowd.tagset)
+    answers = Tagged(crowd.answers.codes, crowd.answers.offset)
+    flags = token_flags(answers if crowd.gold is None else crowd.gold_tagged, crowd.tagset)
     opened = np.count_nonzero(flags & STARTS)
     by_inside = np.count_nonzero(flags & BAD_OPEN)
     if 2 * by_inside <= opened:
-        return with_notes(crowd, _other_openings(crowd))
+        return with_notes(crowd, _other_openings(crowd, token_flags(answers, crowd.tagset)))
     note = f"{by_inside} of {opened} spans open with I-: read as IOB; pass encoding='BIO' if not"
     crowd = with_notes(crowd, [note])
     return replace(crowd, tagset=Codec(crowd.tagset.tags, "IOB"))
@@ -214,9 +211,9 @@ def _disguised(crowd: Crowd) -> list[str]:
     return [f"{one}encoding='BIO' (--from BIO) to be told which labels to rename"]
 
 
-def _other_openings(crowd: Crowd) -> list[str]:
+def _other_openings(crowd: Crowd, flags: NDArray[np.uint8]) -> list[str]:
     """Name workers who open nine of ten spans with I-, as IOB does, where others write BIO."""
-    flags = token_flags(_answers_tagged(crowd), crowd.tagset)
+    # flags [n_labels], of the answers
     lengths = np.diff(crowd.answers.offset)
     worker = np.repeat(crowd.answers.worker, lengths)
     opened = np.bincount(worker[(flags & STARTS) > 0], minlength=crowd.n_workers)
@@ -318,10 +315,6 @@ def _explain(fault: TagFault, known: Sequence[str]) -> str:
     remedy = "two encodings seem to be mixed: convert one of them" if mixed else ""
     rename = "to rename or drop it, pass labels={…} (--label OLD=NEW, or --label OLD= to drop)"
     return "; ".join(part for part in (fault.message, remedy, rename) if part)
-
-
-def _answers_tagged(crowd: Crowd) -> Tagged:
-    return Tagged(crowd.answers.codes, crowd.answers.offset)
 
 
 def _reject_mixture(crowd: Crowd) -> None:

@@ -347,8 +347,6 @@ def label_counts(crowd: Crowd, weight: NDArray[np.float64] | None = None) -> NDA
 
 def _alpha(counts: NDArray[np.int64]) -> float:
     """Krippendorff's alpha, nominal: 1 - observed / expected disagreement."""
-    if not len(counts):
-        return float("nan")
     size = counts.sum(axis=1)
     disagreeing = (size**2 - (counts**2).sum(axis=1)) / (size - 1)
     total = counts.sum(axis=0).astype(float)

@@ -18,7 +18,7 @@ from itertools import groupby, pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from goldspan.crowd.alignment import AnswerToken, Block, LabelRepair, match
+from goldspan.crowd.alignment import AnswerToken, LabelRepair, between, match
 
 _OPENING = {"B", "S", "U", "W"}
 """Prefixes of tags that begin a span, in any encoding."""
@@ -114,13 +114,13 @@ def _chars_in(draft: _File, file: _File) -> NDArray[np.int64]:
     found = np.full(len(draft.text), -1, np.int64)
     mine, theirs = ([0, *np.cumsum([*map(len, f.tokens)]).tolist()] for f in (draft, file))
     runs = [block for block in match(draft.tokens, file.tokens) if block.size >= _RUN]
-    i = j = 0
-    for run in [*runs, Block(len(draft.tokens), len(file.tokens), 0)]:
-        (a, a_end), (b, b_end) = (mine[i], mine[run.i]), (theirs[j], theirs[run.j])
-        for p, q, size in match(draft.text[a:a_end], file.text[b:b_end]):
-            found[a + p : a + p + size] = np.arange(b + q, b + q + size)
-        i, j = run.i + run.size, run.j + run.size
-        found[a_end : mine[i]] = np.arange(b_end, theirs[j])
+    for run in runs:
+        a, b, end = mine[run.i], theirs[run.j], theirs[run.j + run.size]
+        found[a : a + end - b] = np.arange(b, end)
+    for gap in between(runs, len(draft.tokens), len(file.tokens)):
+        a, b = mine[gap.i], theirs[gap.j]
+        for i, j, size in match(draft.text[a : mine[gap.i_end]], file.text[b : theirs[gap.j_end]]):
+            found[a + i : a + i + size] = np.arange(b + j, b + j + size)
     return found
 
 

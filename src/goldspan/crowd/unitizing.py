@@ -220,24 +220,22 @@ def unit_agreement(
     whole = _measures(rows)
     sums = np.array([np.sum([row.sums for row in some], axis=0) for some in by_document.values()])
     gamma, alpha = _intervals(sums.reshape(-1, 4), n_resamples, np.random.default_rng(seed))
-    numbers = [("spans", pa.int64()), ("gamma", pa.float64()), ("alpha_u", pa.float64())]
-    text, count = pa.string(), pa.int64()
-    heads = ([("left", text), ("right", text), ("documents", count)],
-             [("document", text), ("annotators", count)])  # fmt: skip
-    tables = [
-        pa.Table.from_pylist(listed, pa.schema([*head, *numbers]))
-        for listed, head in zip((pairs, documents), heads, strict=True)
-    ]
     return UnitAgreement(
         gamma=whole["gamma"],
         gamma_interval=gamma,
         alpha_u=whole["alpha_u"],
         alpha_u_interval=alpha,
-        pairs=tables[0],
-        documents=tables[1],
+        pairs=pa.Table.from_pylist(pairs, _PAIRS),
+        documents=pa.Table.from_pylist(documents, _DOCUMENTS),
         n_samples=n_samples,
         n_resamples=n_resamples,
     )
+
+
+_TEXT, _COUNT = pa.string(), pa.int64()
+_MEASURED = [("spans", _COUNT), ("gamma", pa.float64()), ("alpha_u", pa.float64())]
+_PAIRS = pa.schema([("left", _TEXT), ("right", _TEXT), ("documents", _COUNT), *_MEASURED])
+_DOCUMENTS = pa.schema([("document", _TEXT), ("annotators", _COUNT), *_MEASURED])
 
 
 class _Pair(NamedTuple):
