@@ -14,6 +14,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from operator import eq
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from goldspan.crowd.registry import get_format, get_writer
 from goldspan.crowd.source import open_source
 from goldspan.errors import GoldspanError
 from goldspan.spans import Tagged
+from goldspan.spans.notebook import counted
 
 _MAX_SHOWN = 60
 
@@ -155,11 +157,11 @@ class _Compared:
         mine, back = self.mine.item_ids.to_pylist(), self.back.item_ids.to_pylist()
         ours, theirs = {n for n, _ in self.pairs}, {m for _, m in self.pairs}
         if gone := [name for n, name in enumerate(mine) if n not in ours]:
-            yield f"{_count(gone, 'item')}: {_one(gone[0])} is missing"
+            yield f"{counted(len(gone), 'item')}: {_one(gone[0])} is missing"
         if more := [name for m, name in enumerate(back) if m not in theirs]:
-            yield f"{_count(more, 'item')} that are none: {_one(more[0])} is new"
+            yield f"{counted(len(more), 'item')} that are none: {_one(more[0])} is new"
         if renamed := [(mine[n], back[m]) for n, m in self.pairs if mine[n] != back[m]]:
-            yield f"ids of {_count(renamed, 'item')}: {_becomes(*renamed[0])}"
+            yield f"ids of {counted(len(renamed), 'item')}: {_becomes(*renamed[0])}"
         if any(a > b for (_, a), (_, b) in pairwise(self.pairs)):
             yield "the order of items"
 
@@ -174,16 +176,16 @@ class _Compared:
             # The text of a single label may come back as its token, and the other way round.
             mine, back = _or_token(mine, self.mine), _or_token(back, self.back)
         if gone := [n for n, m in self.pairs if mine[n] is not None and back[m] is None]:
-            yield f"the text of {_count(gone, 'item')}: {self._item(gone[0])}"
+            yield f"the text of {counted(len(gone), 'item')}: {self._item(gone[0])}"
         known = [(n, m) for n, m in self.pairs if mine[n] is not None and back[m] is not None]
         if changed := [(n, m) for n, m in known if mine[n] != back[m]]:
             n, m = changed[0]
             place = _first_difference(str(mine[n]), str(back[m]))
             what = f"{self._item(n)} differs at character {place}"
-            yield f"the text of {_count(changed, 'item')}: {what}"
+            yield f"the text of {counted(len(changed), 'item')}: {what}"
         if made := [n for n, m in self.pairs if mine[n] is None and back[m] is not None]:
             what = "the tokens with blanks between stand for it"
-            yield f"that the text of {_count(made, 'item')} is not known ({what})"
+            yield f"that the text of {counted(len(made), 'item')} is not known ({what})"
         if _is_empty(self.mine.texts) and self.back.texts is None and not self.is_single:
             yield "a column of texts without a value"
         if self.mine.token_start is not None:
@@ -194,7 +196,7 @@ class _Compared:
         back = self.back.token_start
         if back is None:
             if mine.any() or not self.mine.is_classification:
-                yield f"the character offsets of {_count(self.pairs, 'item')}"
+                yield f"the character offsets of {counted(len(self.pairs), 'item')}"
             return
         wrong = []
         for n, m in self.pairs if kept else ():
@@ -203,7 +205,7 @@ class _Compared:
             if len(one) == len(other) and (one != other).any():
                 wrong.append(n)
         if wrong:
-            yield f"the character offsets of {_count(wrong, 'item')}: {self._item(wrong[0])}"
+            yield f"the character offsets of {counted(len(wrong), 'item')}: {self._item(wrong[0])}"
 
     def groups(self) -> Iterator[str]:
         mine, back = self.mine.groups, self.back.groups
@@ -222,7 +224,7 @@ class _Compared:
             if name in theirs:
                 yield from self._changed(f"attribute {_one(name)}", values, theirs[name], _becomes)
             else:
-                yield f"attribute {_one(name)} of {_count(self.pairs, 'item')}"
+                yield f"attribute {_one(name)} of {counted(len(self.pairs), 'item')}"
         for name in (name for name in theirs if name not in ours):
             yield f"that there is no attribute {_one(name)}"
 
@@ -232,7 +234,8 @@ class _Compared:
         """Name the items whose values differ, and how those of the first one do."""
         if wrong := [(n, m) for n, m in self.pairs if one[n] != other[m]]:
             n, m = wrong[0]
-            yield f"{name} of {_count(wrong, 'item')}: {self._item(n)}, {how(one[n], other[m])}"
+            what = f"{self._item(n)}, {how(one[n], other[m])}"
+            yield f"{name} of {counted(len(wrong), 'item')}: {what}"
 
     def tags(self) -> Iterator[str]:
         mine, back = set(self.mine.tagset.tags), set(self.back.tagset.tags)
@@ -256,19 +259,19 @@ class _Compared:
         one, other = Tagged(mine, self.mine.offsets), Tagged(given, self.back.offsets)
         if wrong := self._labels(one, other, [(n, m, n, m) for n, m in self.pairs]):
             n, what = wrong[0]
-            yield f"the gold of {_count(wrong, 'item')}: {self._item(n)}, {what}"
+            yield f"the gold of {counted(len(wrong), 'item')}: {self._item(n)}, {what}"
 
     def workers(self) -> Iterator[str]:
         mine, back = self.mine.worker_ids.to_pylist(), self.back.worker_ids.to_pylist()
         there, ours = set(back), set(mine)
         if gone := [name for name in mine if name not in there]:
-            yield f"{_count(gone, 'worker')}: {_one(gone[0])} is missing"
+            yield f"{counted(len(gone), 'worker')}: {_one(gone[0])} is missing"
         if more := [name for name in back if name not in ours]:
             yield f"that there is no worker {_one(more[0])}"
         known, found = self.mine.known_facts, self.back.known_facts
         if bare := [name for name, facts in known.items() if found.get(name) != facts]:
             what = ", ".join(known[bare[0]])
-            yield f"facts about {_count(bare, 'worker')}: {what} of {_one(bare[0])}"
+            yield f"facts about {counted(len(bare), 'worker')}: {what} of {_one(bare[0])}"
 
     def answers(self) -> Iterator[str]:
         mine, back = self.mine.answers, self.back.answers
@@ -281,17 +284,17 @@ class _Compared:
         gone = [key for key in ours if key not in theirs]
         again = {key for key in gone if key[2] and (*key[:2], 0) in theirs}
         if again:
-            yield f"{_count(again, 'repeated answer')} (the one that counts is there)"
+            yield f"{counted(len(again), 'repeated answer')} (the one that counts is there)"
         if first := [key for key in gone if key not in again]:
             given = rows_of(mine.offset, np.array([ours[key] for key in first]))[1]
             skipped = (mine.codes[given] < 0).all()
             what, end = (
                 (" in which every token was skipped", "") if skipped else ("", " is missing")
             )
-            yield f"{_count(first, 'answer')}{what}: {self._where(first[0])}{end}"
+            yield f"{counted(len(first), 'answer')}{what}: {self._where(first[0])}{end}"
         if more := [key for key in theirs if key not in ours]:
             what = self._where(more[0])
-            yield f"that {_count(more, 'answer')} of those that come back are none: {what}"
+            yield f"that {counted(len(more), 'answer')} of those that come back are none: {what}"
         both = [key for key in ours if key in theirs]
         here, there = ([side[key] for key in both] for side in (ours, theirs))
         yield from self._answered(both, here, there)
@@ -301,7 +304,7 @@ class _Compared:
             column, found = getattr(mine, name), getattr(back, name)
             given = np.full(len(there), -1) if found is None else found[there]
             differ = np.flatnonzero(given >= 0 if column is None else column[here] != given)
-            count = _count(differ, "answer")
+            count = counted(len(differ), "answer")
             if column is None and len(differ):
                 yield f"that nothing is known of {what} {count}"
             elif len(differ):
@@ -320,7 +323,7 @@ class _Compared:
         for is_skipped, title in ((True, "skipped tokens of"), (False, "labels of")):
             if listed := [row for row in wrong if row[1].startswith(_SKIPPED) == is_skipped]:
                 a, what = listed[0]
-                yield f"{title} {_count(listed, 'answer')}: {self._where(key_of[a])}, {what}"
+                yield f"{title} {counted(len(listed), 'answer')}: {self._where(key_of[a])}, {what}"
 
     def _labels(
         self, one: Tagged, other: Tagged, rows: Sequence[tuple[int, int, int, int]]
@@ -390,26 +393,23 @@ class _CharSpans:
 def _pairs(mine: Crowd, back: Crowd) -> list[tuple[int, int]]:
     """Match the items by id; where ids are new, by their tokens in order."""
     ours, theirs = mine.item_ids.to_pylist(), back.item_ids.to_pylist()
+    in_order = [(n, n) for n in range(len(ours))]
     if ours == theirs:
-        return [(n, n) for n in range(len(ours))]
+        return in_order
     place = {name: m for m, name in enumerate(theirs)}
     if set(theirs) <= set(ours):
         return [(n, place[name]) for n, name in enumerate(ours) if name in place]
-    tokens = back.tokens_list
-    if len(ours) == len(theirs) and [*map(len, mine.tokens_list)] == [*map(len, tokens)]:
-        rows = list(zip(mine.tokens_list, tokens, strict=True))
-        if sum(one == other for one, other in rows) * 2 >= len(rows):
-            return [(n, n) for n in range(len(ours))]
+    both = mine.tokens_list, back.tokens_list
+    same_sizes = [*map(len, both[0])] == [*map(len, both[1])]
+    if same_sizes and 2 * sum(map(eq, *both)) >= len(ours):
+        return in_order
     waiting: dict[tuple[str, ...], deque[int]] = defaultdict(deque)
-    for m, row in enumerate(tokens):
+    for m, row in enumerate(both[1]):
         waiting[tuple(row)].append(m)
-    found = []
-    for n, row in enumerate(mine.tokens_list):
-        if queue := waiting[tuple(row)]:
-            found.append((n, queue.popleft()))
-    if not found and len(ours) == len(theirs):
-        return [(n, n) for n in range(len(ours))]
-    return found
+    found = [
+        (n, queue.popleft()) for n, row in enumerate(both[0]) if (queue := waiting[tuple(row)])
+    ]
+    return in_order if not found and len(ours) == len(theirs) else found
 
 
 def _by_key(answers: Answers, items: Sequence[int], workers: Sequence[int]) -> dict[_Key, int]:
@@ -448,10 +448,6 @@ def _other_token(one: Sequence[str], other: Sequence[str]) -> str:
 
 def _is_empty(column: pa.Array | None) -> bool:
     return column is not None and column.null_count == len(column)
-
-
-def _count(rows: Any, what: str) -> str:
-    return f"{len(rows):,} {what}{'' if len(rows) == 1 else 's'}"
 
 
 def _becomes(one: object, other: object) -> str:
