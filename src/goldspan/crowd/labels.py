@@ -175,12 +175,12 @@ def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
     if crowd.tagset.rules.has_end:
         _reject_mixture(crowd)
         return crowd
-    answers = Tagged(crowd.answers.codes, crowd.answers.offset)
-    flags = token_flags(answers if crowd.gold is None else crowd.gold_tagged, crowd.tagset)
+    of_answers = token_flags(Tagged(crowd.answers.codes, crowd.answers.offset), crowd.tagset)
+    flags = of_answers if crowd.gold is None else token_flags(crowd.gold_tagged, crowd.tagset)
     opened = np.count_nonzero(flags & STARTS)
     by_inside = np.count_nonzero(flags & BAD_OPEN)
     if 2 * by_inside <= opened:
-        return with_notes(crowd, _other_openings(crowd, token_flags(answers, crowd.tagset)))
+        return with_notes(crowd, _other_openings(crowd, of_answers))
     note = f"{by_inside} of {opened} spans open with I-: read as IOB; pass encoding='BIO' if not"
     crowd = with_notes(crowd, [note])
     return replace(crowd, tagset=Codec(crowd.tagset.tags, "IOB"))
@@ -371,8 +371,9 @@ def with_gold_labels(
     place: dict[str | None, int] = {label: i for i, label in enumerate(distinct)}
 
     def places() -> Iterator[tuple[int, Fault]]:
-        wrong, ids = read.wrong, crowd.item_ids.to_pylist()
-        for token, label in enumerate(labels) if wrong else ():
+        wrong = read.wrong
+        ids = crowd.item_ids.to_pylist() if wrong else []
+        for token, label in enumerate(labels if wrong else ()):
             if (index := place.get(label, -1)) in wrong:
                 n = int(np.searchsorted(crowd.offsets, token, side="right")) - 1
                 line, at = lines[token] if lines else 0, token - int(crowd.offsets[n])
