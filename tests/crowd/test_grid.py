@@ -29,9 +29,8 @@ def grid_of(text, delimiter=None):
 
 
 def rows_of(grid):
-    flat = grid.cells.to_pylist()
-    width = len(grid.header)
-    return [flat[n : n + width] for n in range(0, len(flat), width)]
+    columns = (grid.column(name).to_pylist() for name in grid.header)
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 def refused(text, delimiter=None):
@@ -106,26 +105,6 @@ def test_quotes_change_nothing_where_they_are_not_needed(data):
     assert rows_of(one) == rows_of(two)
     assert one.line.tolist() == two.line.tolist()
     assert np.diff(one.block).tolist() == np.diff(two.block).tolist()
-
-
-@given(st.data())
-def test_columns_lengths_and_filled_cells_are_those_of_a_slow_reader(data):
-    lines = data.draw(tables())
-    grid = grid_of("\n".join(lines))
-    _, rows, _, _ = slow(lines, "\t")
-    for n, name in enumerate(grid.header):
-        assert grid.column(name).to_pylist() == [row[n] for row in rows]
-    assert grid.cell_lengths.tolist() == [[len(c.encode()) for c in row] for row in rows]
-    columns = [*range(len(grid.header))][::-2]
-    found = {*zip(*(each.tolist() for each in grid.filled("?", columns)), strict=True)}
-    assert found == {
-        (n, place)
-        for n, row in enumerate(rows)
-        for place, column in enumerate(columns)
-        if row[column] not in {"?", ""}
-    }
-    for n in range(len(grid.header)):
-        assert grid.lengths(n).tolist() == [len(row[n].encode()) for row in rows]
 
 
 def test_a_quote_in_a_tsv_is_a_character():

@@ -237,7 +237,10 @@ def test_an_item_that_stands_twice_is_refused_with_both_lines():
 
 def test_a_table_without_a_token_column_is_refused_with_the_way_to_name_it():
     refusal(
-        b"wort\tA\nx\tO\n", "<bytes> line 1: no token column", "--columns token=NAME", format="wide"
+        b"wort\tA\nx\tO\n",
+        "<bytes> line 1: no column for token",
+        "--columns token=NAME",
+        format="wide",
     )
 
 

@@ -18,19 +18,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goldspan.crowd.formats.columns import frame_columns, parquet_table, type_of
+from goldspan.crowd.formats.columns import (
+    frame_columns,
+    names_of,
+    parquet_table,
+    spell_labels,
+    type_of,
+    with_names,
+)
 from goldspan.crowd.formats.json_labels import TABLE
 from goldspan.crowd.formats.json_records import JSON_SUFFIXES
 from goldspan.crowd.formats.long import ROLES, has_roles, is_label_studio, label_studio_error
 from goldspan.crowd.formats.span_table import has_spans, is_span_table
-from goldspan.crowd.formats.tag_columns import (
-    TOKENS,
-    find_tokens,
-    has_tags,
-    names_of,
-    spell_labels,
-    with_names,
-)
+from goldspan.crowd.formats.tag_columns import TOKENS, find_tokens, has_tags
 from goldspan.crowd.formats.texts import (
     ENDINGS,
     KINDS,

@@ -118,7 +118,7 @@ _Columns = tuple[dict[str, list[str]], list[int]]
 
 def _read_columns(source: Source, options: ReadOptions) -> _Columns:
     grid = read_grid(source, options.delimiter)
-    return {name: grid.column(name).to_pylist() for name in grid.header}, grid.line.tolist()
+    return {name: grid.column(name).to_pylist() for name in grid.header}, [*map(int, grid.line)]
 
 
 def _frame_columns(frame: Any, options: ReadOptions) -> _Columns:

@@ -1,7 +1,7 @@
 """Delimited text as columns of strings, with the line of every row: fast, and exact about faults.
 
-Cells are found with array operations on the bytes; nothing loops over lines. TSV is never quoted
-(a token may be `"`); in CSV a double quote quotes, and then the standard library's reader is used.
+Arrow reads lines whose cells are not quoted; nothing loops over them. TSV is never quoted (a token
+may be `"`); in CSV a double quote quotes, and then the standard library's reader is used.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import re
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 from numpy.typing import NDArray
 
 from goldspan.crowd.source import Source
@@ -32,111 +34,34 @@ _QUOTED = re.compile(r'(?:\A|\t|\n|\r)"(?:[^"]|"")*?(?:""|\t|\n|\r)(?:[^"]|"")*"
 """A cell of a TSV that only a program that quotes would have written."""
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _NEWLINE, _SPACE = 10, 32
-_BLOCK = 1 << 19
-"""Cells or bytes that are worked on at a time."""
+_BLOCK, _CELLS = 1 << 22, 1 << 17
+"""Bytes, and cells that may be quoted, that are read at a time."""
 _NO_CELL = dict.fromkeys(map(ord, "\t\n\r\0"), " ")
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A table of strings."""
+    """A table of strings, or one of any types that did not come as text."""
 
     name: str
-    header: tuple[str, ...]
-    cells: pa.Array = field(repr=False)  # Arrow string array [n_rows * n_columns], row after row
-    line: NDArray[np.int64] = field(repr=False)  # [n_rows], line of every row in the file, from 1
+    table: pa.Table = field(repr=False)  # Of text: strings
+    line: NDArray[np.int64] | range = field(repr=False)  # [n_rows], the line of every row, from 1
     block: NDArray[np.int64] = field(repr=False)  # [n_rows]
     notes: tuple[str, ...] = ()  # What was found out about the table
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.table.column_names)
 
     @property
     def n_rows(self) -> int:
         """Number of rows, without header, blank lines and comments."""
         return len(self.line)
 
-    def column(self, name: str) -> pa.Array:
-        """Return one column, Arrow strings [n_rows]."""
-        return self.at(np.arange(self.n_rows), self.header.index(name))
-
-    def at(self, rows: NDArray[np.int64], columns: NDArray[np.int64] | int) -> pa.Array:
-        """Return the cells at some places, Arrow strings."""
-        return self.cells.take(pa.array(rows * len(self.header) + columns))
-
-    @property
-    def cell_lengths(self) -> NDArray[np.int64]:
-        """Bytes of every cell, [n_rows, n_columns]."""
-        return np.diff(self._offsets).reshape(self.n_rows, len(self.header))
-
-    def lengths(self, column: int) -> NDArray[np.int64]:
-        """Bytes of the cells of a column, [n_rows]."""
-        ends, width = self._offsets, len(self.header)
-        return np.asarray(ends[column + 1 :: width] - ends[column:-1:width])
-
-    @property
-    def longest(self) -> int:
-        """Bytes of the longest cell."""
-        return max(int(np.diff(ends).max()) for ends in self._blocks())
-
-    def filled(
-        self, marker: str, columns: Sequence[int] | NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Find the cells of some columns that are neither empty nor just one marker.
-
-        Returns:
-            Their rows, and the places of their columns among `columns`, [n_found] each.
-        """
-        data = np.frombuffer(self.cells.buffers()[2] or b"\0", np.uint8)
-        place = np.full(len(self.header), -1)
-        place[columns] = np.arange(len(columns))
-        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
-        for n, ends in enumerate(self._blocks()):
-            lengths, first = np.diff(ends), data.take(ends[:-1], mode="clip")
-            hit = np.flatnonzero((lengths > 1) | ((lengths == 1) & (first != ord(marker))))
-            rows, among = np.divmod(hit + n * _BLOCK, len(self.header))
-            is_asked = place[among] >= 0
-            found.append((rows[is_asked], place[among[is_asked]]))
-        rows, among = (np.concatenate(each) for each in zip(*found, strict=True))
-        return rows, among
-
-    def _blocks(self) -> Iterator[NDArray[np.integer]]:
-        """Yield where cells begin, and the last one ends, a block of cells at a time."""
-        for first in range(0, len(self.cells), _BLOCK):
-            yield self._offsets[first : first + _BLOCK + 1]
-
-    @property
-    def _offsets(self) -> NDArray[np.int32]:
-        kind = np.int32 if pa.types.is_string(self.cells.type) else np.int64
-        return np.frombuffer(self.cells.buffers()[1], kind, len(self.cells) + 1)
-
-
-class _Cells:
-    """Cells of rows that come in blocks: most memory of a table is that of its cells."""
-
-    def __init__(self, n_bytes: int) -> None:
-        self.ends = array("i" if n_bytes < 2**31 else "q")
-        self.data = bytearray()
-
-    def add(self, ends: NDArray[np.integer], data: bytes) -> None:
-        """Add cells: where each ends in their bytes."""
-        shifted = ends.astype(self.ends.typecode)
-        shifted += len(self.data)
-        self.ends.frombytes(shifted.tobytes())
-        self.data += memoryview(data)
-
-    def add_rows(self, rows: Iterable[Sequence[str]]) -> None:
-        """Add cells that are strings."""
-        cells = pa.array([cell for row in rows for cell in row], pa.string())
-        _, ends, data = cells.buffers()
-        if len(cells):
-            self.add(np.frombuffer(ends, np.int32, len(cells) + 1)[1:], data or b"")
-
-    def taken(self, width: int) -> tuple[tuple[str, ...], pa.Array]:
-        """Return the header and the other cells."""
-        ends = np.frombuffer(self.ends, self.ends.typecode)
-        bounds = [0, *ends[:width].tolist()]
-        header = tuple(self.data[a:b].decode() for a, b in pairwise(bounds))
-        kind = pa.StringArray if self.ends.typecode == "i" else pa.LargeStringArray
-        offsets, data = pa.py_buffer(ends[width - 1 :]), pa.py_buffer(self.data)
-        return header, kind.from_buffers(len(ends) - width, offsets, data)
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return one column, [n_rows]."""
+        return self.table.column(name)
 
 
 def guess_delimiter(first_line: str) -> str:
@@ -201,7 +126,7 @@ def read_grid(source: Source, delimiter: str | None = None) -> Grid:
     if is_of_r:
         value = source.exact_text.value.replace(head, f"{mark}{head}", 1)
         source = replace(source, data=value.encode("utf-8", "surrogatepass"), text_encoding="utf-8")
-    grid = _read_quoted(source, mark) if quotes else _read_plain(source, ord(mark))
+    grid = _read_quoted(source, mark) if quotes else _read_plain(source, mark)
     _check(grid)
     usual = mark in {"\t", ","}
     return grid if usual else replace(grid, notes=(f"cells are separated by {mark!r}",))
@@ -214,7 +139,7 @@ def numbered_grid(source: Source, delimiter: str | None = None) -> Grid:
     head = mark.join(map(str, range(1, width + 1)))
     data = f"{head}\n{source.exact_text.value}".encode("utf-8", "surrogatepass")
     grid = read_grid(replace(source, data=data, text_encoding="utf-8"), mark)
-    return replace(grid, line=grid.line - 1)
+    return replace(grid, line=np.asarray(grid.line) - 1)
 
 
 def delimiter_of(source: Source) -> str:
@@ -254,53 +179,55 @@ def _is_quoted(source: Source, mark: str) -> bool:
     return all(re.fullmatch('"[^"]*"', cell) for cell in first_line(source).split(mark))
 
 
-def _read_plain(source: Source, mark: int) -> Grid:
+def _read_plain(source: Source, mark: str) -> Grid:
     raw = source.utf8
     raw = raw if raw.endswith(b"\n") else raw + b"\n"
-    data = np.frombuffer(raw, np.uint8)
+    data, bare = (np.frombuffer(b, np.uint8) for b in (raw, raw.translate(None, mark.encode())))
     ends = np.flatnonzero(data == _NEWLINE)
     starts = np.concatenate([[0], ends[:-1] + 1])
-    n_marks = np.empty(len(ends), np.int64)
-    for part, block in _blocks_of(data, starts, ends):
-        places = np.searchsorted(np.flatnonzero(block == mark), ends[part] - starts[part.start])
-        n_marks[part] = np.diff(places, prepend=0)
-    blank = (ends - starts) == n_marks
+    sizes = ends - starts
+    n_marks = sizes + 1 - np.diff(np.flatnonzero(bare == _NEWLINE), prepend=-1)
+    blank = sizes == n_marks
     for n in np.flatnonzero((n_marks == 0) & ~blank & (data[starts] == _SPACE)).tolist():
         blank[n] = not data[starts[n] : ends[n]].tobytes().strip()
     # Lines that start with `# ` and hold no delimiter
-    long = (ends - starts >= 2) & (n_marks == 0)
+    long = (sizes >= 2) & (n_marks == 0)
     hash_space = (data[starts] == ord("#")) & (data[np.minimum(starts + 1, len(data) - 1)] == 32)
-    comment = np.asarray(long & hash_space) | (blank & (n_marks == 0) & (ends > starts))
+    comment = np.asarray(long & hash_space) | (blank & (n_marks == 0) & (sizes > 0))
     is_row = ~blank & ~comment
     rows = np.flatnonzero(is_row)
     if not len(rows):
         message = "the file holds no row: is the path right?"
         raise FormatError([Fault(message, file=source.name, kind="empty")])
-    width = int(n_marks[rows[0]]) + 1
-    _check_widths(source.name, rows + 1, n_marks[rows] + 1, width)
-    cells, marks = _Cells(len(raw)), bytes([mark, _NEWLINE])
-    for part, block in _blocks_of(data, starts, ends):
-        if not is_row[part].all():
-            block = block[np.repeat(is_row[part], (ends - starts)[part] + 1)]  # noqa: PLW2901
-        places = np.flatnonzero((block == mark) | (block == _NEWLINE))
-        cells.add(places - np.arange(len(places)), block.tobytes().translate(None, marks))
-    header, found = cells.taken(width)
+    _check_widths(source.name, rows + 1, n_marks[rows] + 1, int(n_marks[rows[0]]) + 1)
+    header = raw[starts[rows[0]] : ends[rows[0]]].decode("utf-8", "surrogatepass").split(mark)
+    names = _names(header, source.name)
     # How many comment lines stand between each row and the one before it
     before = np.concatenate([[0], np.cumsum(comment)])[rows]
     gaps = np.diff(rows, prepend=-1) - np.diff(np.concatenate([[0], before])) > 1
     block_of = np.cumsum(gaps, dtype=np.int64)
-    return Grid(source.name, _names(header, source.name), found, rows[1:] + 1, block_of[1:])
+    cells = raw if is_row.all() else data[np.repeat(is_row, sizes + 1)].tobytes()
+    longest = int(sizes[rows].max())
+    del bare
+    table = _table_of(cells, names, mark, longest) if len(rows) > 1 else pa.table({})
+    return Grid(source.name, table, rows[1:] + 1, block_of[1:])
 
 
-def _blocks_of(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], ends: NDArray[np.int64]
-) -> Iterator[tuple[slice, NDArray[np.uint8]]]:
-    """Yield blocks of whole lines, and their bytes."""
-    first = 0
-    while first < len(ends):
-        stop = max(first + 1, int(np.searchsorted(ends, starts[first] + _BLOCK)))
-        yield slice(first, stop), data[starts[first] : ends[stop - 1] + 1]
-        first = stop
+def _table_of(lines: bytes, names: Sequence[str], mark: str, longest: int) -> pa.Table:
+    """Read lines, a header first, whose cells are never quoted."""
+    return pa_csv.read_csv(
+        pa.BufferReader(lines),
+        pa_csv.ReadOptions(
+            column_names=names,
+            skip_rows=1,
+            block_size=max(_BLOCK, 2 * longest + 2),
+            use_threads=False,
+        ),
+        pa_csv.ParseOptions(delimiter=mark, quote_char=False, double_quote=False),
+        pa_csv.ConvertOptions(
+            check_utf8=False, null_values=[], column_types=dict.fromkeys(names, pa.string())
+        ),
+    )
 
 
 def csv_rows(
@@ -359,11 +286,20 @@ def exact_rows(
     return mark, names, rows[1:]
 
 
+def exact_grid(source: Source, delimiter: str | None = None) -> Grid:
+    """Read a delimited table as `exact_rows` does."""
+    _, names, rows = exact_rows(source, delimiter)
+    line = np.array([n for n, _ in rows], np.int64)
+    table = pa.Table.from_batches([_batch(names, [cells for _, cells in rows])])
+    return Grid(source.name, table, line, np.zeros_like(line))
+
+
 def _read_quoted(source: Source, mark: str) -> Grid:
     # In a quoted cell, such as a text, line ends stay what they are.
     whole = source.exact_text.value
     is_guarded = mark == "," and is_marked(whole)
-    cells, rows = _Cells(len(source.data)), list[list[str]]()
+    names: tuple[str, ...] = ()
+    cells, batches = list[list[str]](), []
     lines, widths, blocks = array("q"), array("q"), array("q")
     block, was_blank = 0, False
     for _, line, row in csv_rows(whole, source.name, mark):
@@ -374,24 +310,34 @@ def _read_quoted(source: Source, mark: str) -> Grid:
             continue
         block += was_blank
         was_blank = False
-        rows.append([unguard(cell) for cell in row] if is_guarded else row)
         lines.append(line)
         widths.append(len(row))
         blocks.append(block)
-        if len(rows) * len(row) >= _BLOCK >> 4:
-            cells.add_rows(rows)
-            rows.clear()
-    cells.add_rows(rows)
+        found = [unguard(cell) for cell in row] if is_guarded else row
+        if not names:
+            names = _names(found, source.name)
+            continue
+        if len(row) == len(names):
+            cells.append(found)
+        if len(cells) * len(names) >= _CELLS:
+            batches.append(_batch(names, cells))
+            cells.clear()
     if not lines:
         message = "the file holds no row: is the path right?"
         raise FormatError([Fault(message, file=source.name, kind="empty")])
     _check_widths(source.name, np.array(lines), np.array(widths), widths[0])
-    header, found = cells.taken(widths[0])
+    batches.append(_batch(names, cells))
     places = np.array([lines, blocks], np.int64)[:, 1:]
-    return Grid(source.name, _names(header, source.name), found, places[0], places[1])
+    return Grid(source.name, pa.Table.from_batches(batches), places[0], places[1])
 
 
-def _names(header: tuple[str, ...], file: str) -> tuple[str, ...]:
+def _batch(names: Sequence[str], rows: Sequence[Sequence[str]]) -> pa.RecordBatch:
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    arrays = [pa.array(column, pa.string()) for column in columns]
+    return pa.record_batch(arrays, list(names))
+
+
+def _names(header: Iterable[str], file: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in header)
     if max(map(len, names)) > MAX_CELL:
         message = f"a column name longer than {MAX_CELL} characters: is this a table?"
@@ -425,13 +371,14 @@ def _check(grid: Grid) -> None:
     if not grid.n_rows:
         message = "there is a header but no row below it"
         raise FormatError([Fault(message, file=grid.name, line=1, kind="empty")])
-    if grid.longest <= MAX_CELL:
-        return
-    words = [name.lower() != TEXT for name in grid.header]
-    long = np.flatnonzero((grid.cell_lengths[:, words] > MAX_CELL).any(axis=1))
-    if len(long):
+    long = set[int]()
+    for name in grid.header:
+        sizes = pc.binary_length(grid.column(name))
+        if name.lower() != TEXT and pc.max(sizes).as_py() > MAX_CELL:
+            long.update(np.flatnonzero(pc.greater(sizes, MAX_CELL)).tolist())
+    if long:
         message = f"a cell longer than {MAX_CELL} bytes: this is not a token, id or label"
-        lines = grid.line[long].tolist()
+        lines = np.asarray(grid.line)[sorted(long)].tolist()
         raise FormatError([Fault(message, grid.name, line, kind="long-cell") for line in lines])
 
 

@@ -12,18 +12,176 @@ import csv
 import re
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, pairwise
 
+import numpy as np
 import pyarrow as pa
 
-from goldspan.crowd.formats.columns import as_strings
-from goldspan.crowd.grid import csv_rows, delimiter_of, has_row_names, is_marked, unguard
+from goldspan.crowd.formats.columns import as_strings, frame_columns, parquet_table, spell_labels
+from goldspan.crowd.grid import (
+    Grid,
+    csv_rows,
+    delimiter_of,
+    exact_grid,
+    has_row_names,
+    header_names,
+    is_marked,
+    numbered_grid,
+    read_grid,
+    reject_twice,
+    unguard,
+)
 from goldspan.crowd.options import MISSING, ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError
+
+# --------------------------------------------------------------------------------------------------
+# Columns by their usual names, and tables with the columns that play a role.
+
+
+ROLES: dict[str, tuple[str, ...]] = {
+    "item": (
+        *("item", "item_id", "task", "task_id", "question", "question_id", "text_id"),
+        *("example_id", "sentence_id", "sent_id", "id", "guid", "sentence #"),
+    ),
+    "worker": (
+        *("worker", "annotator", "worker_id", "workerid", "annotator_id", "annotator_name"),
+        *("coder", "labeler", "labeller", "rater", "user", "username", "user_id", "completed_by"),
+    ),
+    "label": ("label", "tag", "answer", "response", "annotation", "category"),
+    "token": ("token", "word"),
+    "position": ("position", "token_index", "token_id", "index"),
+    "gold": ("gold", "truth", "true", "gold_tags"),
+    "doc": ("doc", "document", "group", "doc_id", "document_id"),
+    "attempt": ("attempt",),
+    "started": ("started",),
+    "submitted": ("submitted",),
+    "time": ("time", "timestamp"),
+    "cost": ("cost",),
+    "guideline": ("guideline",),
+    "text": ("text", "data"),
+    "offsets": ("offsets",),
+}
+"""The usual names of columns in any case, the likelier ones first; some tables have more."""
+Roles = Mapping[str, tuple[str, ...]]
+
+
+def check_named(
+    names: Iterable[str], header: Collection[str], file: str, what: str = "column"
+) -> None:
+    """Reject columns that were named and are not there."""
+    absent = [name for name in names if name not in header]
+    if absent:
+        there = f"the header has {', '.join(header)}"
+        messages = (f"there is no {what} {name!r}: {there}" for name in absent)
+        raise FormatError([Fault(message, file, 1, kind="header") for message in messages])
+
+
+def find_columns(
+    header: Sequence[str],
+    file: str,
+    options: ReadOptions,
+    usual: Roles,
+    *,
+    needed: Collection[str] = (),
+    single: Collection[str] = (),  # Roles of which several columns of usual names are rejected
+    others: Collection[str] = (),  # Columns that play no role
+) -> dict[str, str]:
+    """Find the column of every role, by the user's name for it or by the usual ones."""
+    named = {role: name for role, name in options.columns.items() if role in usual}
+    check_named(named.values(), header, file)
+    lower = {name.strip().lower(): name for name in reversed(header)}
+    found, messages = dict[str, str](), []
+    for role, known in usual.items():
+        taken = {*found.values(), *options.columns.values(), *others}
+        if role == "text":  # it may be what names the item
+            taken.discard(options.columns.get("item", ""))
+        there = [lower[name] for name in known if name in lower and lower[name] not in taken]
+        if role in named:
+            found[role] = named[role]
+        elif there:
+            found[role] = there[0]
+            if role in single and len(there) > 1:
+                messages.append(f"which column is the {role}: {', '.join(there)}? {_name_it(role)}")
+    absent = [role for role in needed if role not in found]
+    if absent:
+        names = f"{' and '.join(absent)} (the header has {', '.join(header)})"
+        messages.append(f"no column for {names}: {_name_it(absent[0])}")
+    if messages:
+        raise FormatError([Fault(message, file, 1, kind="header") for message in messages])
+    return found
+
+
+def _name_it(role: str) -> str:
+    return f"name it with columns={{{role!r}: …}} (--columns {role}=NAME)"
+
+
+def open_table(
+    source: Source,
+    options: ReadOptions,
+    find: Callable[[Sequence[str], ReadOptions], dict[str, str]],
+    *,
+    is_exact: bool = False,
+) -> tuple[Grid, dict[str, str], ReadOptions]:
+    """Open a table of any make, and find the columns of its roles; the others may not be read.
+
+    With `is_exact` the cells of a file are exactly those that it has, line ends included.
+    """
+    if not (source.is_parquet or source.table is not None):
+        if is_exact:
+            grid = exact_grid(source, options.delimiter)
+        else:
+            grid, options = _named_grid(source, options)
+        found = find(grid.header, options)
+        notes = (*source.text.notes, *grid.notes, *_unread(grid.header, found))
+        return replace(grid, notes=notes), found, options
+    found, header = dict[str, str](), list[str]()
+
+    def choose(names: Sequence[str]) -> list[str]:
+        header.extend(names)
+        found.update(find(names, options))
+        reject_twice(found.values(), names, source.name)
+        return list(dict.fromkeys(found.values()))
+
+    table = parquet_table(source) if source.is_parquet else source.table
+    if isinstance(table, pa.Table):
+        table = spell_labels(table, source.name).select(choose(table.column_names))
+    else:
+        table = frame_columns(table, choose)
+    if not len(table):
+        raise FormatError([Fault("the table has no row", file=source.name, kind="empty")])
+    lines, block = range(1, len(table) + 1), np.broadcast_to(np.int64(0), len(table))
+    return Grid(source.name, table, lines, block, _unread(header, found)), found, options
+
+
+def _unread(header: Sequence[str], found: Mapping[str, str]) -> tuple[str, ...]:
+    others = [name or "''" for name in header if name not in found.values()]
+    return (f"columns that are not read: {', '.join(others[:12])}",) if others else ()
+
+
+def _named_grid(source: Source, options: ReadOptions) -> tuple[Grid, ReadOptions]:
+    """Read a delimited table, of which columns may be named by their numbers."""
+    header = header_names(source)
+    numbers = {name for name in options.columns.values() if name.isdigit() and name not in header}
+    table = peek(source, options.delimiter) if numbers else None
+    if table is not None and not table.has_header:
+        return numbered_grid(source, options.delimiter), options
+    grid = read_grid(source, options.delimiter)
+    named = {
+        role: grid.header[int(name) - 1]
+        if name in numbers and 0 < int(name) <= len(grid.header)
+        else name
+        for role, name in options.columns.items()
+    }
+    return grid, replace(options, columns=named)
+
+
+# --------------------------------------------------------------------------------------------------
+# What is looked at of a table whose names say nothing.
+
 
 MAX_PEEK = 4_000_000
 """Characters of a table that are looked at."""

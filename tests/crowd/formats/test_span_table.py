@@ -199,7 +199,7 @@ def test_a_table_with_start_and_end_is_never_read_as_single_labels():
     refused(data, "a table of spans, not of single labels", format="long")
     refused(pd.DataFrame(ROWS), "format='span-table'", format="long")
     rows = [{"item": 1, "worker": "w", "label": "x", "start": 5, "end": 9}]
-    refused(rows, "no column with the text")
+    refused(rows, "no column for text")
     timed = goldspan.read_crowd(rows, columns={"started": "start", "submitted": "end"})
     assert timed.is_classification
     assert timed.answers.started.tolist() == [5]

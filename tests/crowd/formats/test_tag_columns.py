@@ -231,7 +231,7 @@ def test_the_named_format_is_honoured_or_refused(data):
     assert goldspan.read_crowd(data, format="long").import_report.format == "long"
     refused(data, "no column", format="span-table")
     refused(data, "no column of tokens", format="tag-columns")
-    refused(data, "no token column", format="wide")
+    refused(data, "no column for token", format="wide")
     for name in ("conll", "brat", "folder", "mturk"):
         refused(data, f"format '{name}' is a file or a folder", "long, span-table", format=name)
     refused(data, "unknown format 'nothing'", format="nothing")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -251,6 +251,66 @@ def _number(cell: str, role: str) -> int | None:
         return None
     zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return (zoned - _EPOCH) // timedelta(milliseconds=1)
+
+
+# --------------------------------------------------------------------------------------------------
+# Names of integer labels, as Hugging Face's `datasets` writes them.
+
+
+def names_in_metadata(schema: pa.Schema) -> dict[str, list[str]]:
+    """Return the names of integer labels by column, as Hugging Face's `datasets` writes them."""
+    try:
+        about = json.loads((schema.metadata or {})[b"huggingface"])
+        features = about["info"]["features"]
+    except (KeyError, TypeError, ValueError):
+        return {}
+    if not isinstance(features, Mapping):
+        return {}
+    found = {name: names_of(feature) for name, feature in features.items()}
+    return {name: listed for name, listed in found.items() if listed}
+
+
+def with_names(table: pa.Table, names: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Return a table that tells the names of its integer labels, for `names_in_metadata`."""
+    features = {column: {"names": list(listed)} for column, listed in names.items()}
+    about = json.dumps({"info": {"features": features}}).encode()
+    return table.replace_schema_metadata({b"huggingface": about})
+
+
+def spell_labels(table: pa.Table, file: str) -> pa.Table:
+    """Return a table with names in place of its integer labels; lists stay as they are."""
+    for column, listed in names_in_metadata(table.schema).items():
+        place = table.schema.get_field_index(column)
+        if place < 0 or not pa.types.is_integer(table.schema.field(place).type):
+            continue
+        codes = table.column(place)
+        highest = pc.max(codes).as_py()
+        if highest is not None and highest >= len(listed):
+            message = f"column {column!r} has the label {highest}, but only {len(listed)} names"
+            raise FormatError([Fault(message, file=file, kind="names")])
+        known = pc.if_else(pc.greater_equal(codes, 0), codes, None)
+        table = table.set_column(place, column, pa.array(listed, pa.string()).take(known))
+    return table
+
+
+def names_of(feature: Any) -> list[str]:
+    """Find the names of the classes within the description of a column."""
+    if isinstance(feature, list):
+        return next((names for one in feature if (names := names_of(one))), [])
+    if isinstance(feature, Mapping):
+        listed: Any = feature.get("names")
+        if isinstance(listed, Mapping):  # {"0": "O", "1": "B-PER"}, in any order
+            numbers = all(str(key).isdecimal() for key in listed)
+            keys = sorted(listed, key=int) if numbers else list(listed)
+            listed = [listed[key] for key in keys]
+        if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
+            return listed
+        return names_of(feature.get("feature") or feature.get("sequence") or [])
+    listed = getattr(feature, "names", None)
+    if isinstance(listed, list | tuple) and all(isinstance(one, str) for one in listed):
+        return list(listed)
+    inner = getattr(feature, "feature", None)
+    return [] if inner is None else names_of(inner)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -22,10 +22,10 @@ import pyarrow.parquet as pq
 from goldspan._arrays import count_in_rows
 from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.crowd.builder import CrowdBuilder
-from goldspan.crowd.formats.columns import parquet_table
+from goldspan.crowd.formats.columns import names_in_metadata, parquet_table, with_names
 from goldspan.crowd.formats.span_crowd import settle_attributes
 from goldspan.crowd.formats.span_exports import SoftLabels, SpanRows
-from goldspan.crowd.formats.tag_columns import id_column, names_in_metadata, with_names
+from goldspan.crowd.formats.tag_columns import id_column
 from goldspan.crowd.labels import keep_workers
 from goldspan.crowd.model import Crowd, known_texts, list_array
 from goldspan.crowd.options import ReadOptions

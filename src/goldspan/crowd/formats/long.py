@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from goldspan.crowd import guessing
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.builder import CrowdBuilder, counted_answers
 from goldspan.crowd.formats.columns import (
@@ -26,18 +27,15 @@ from goldspan.crowd.formats.columns import (
     UNKNOWN,
     are_offsets,
     as_strings,
-    frame_columns,
     has_texts,
     json_text,
     numbered,
     numbers,
-    parquet_table,
     read_json_text,
     read_offsets,
     texts_with_offsets,
     type_of,
 )
-from goldspan.crowd.formats.tag_columns import spell_labels
 from goldspan.crowd.grid import (
     Grid,
     any_formula,
@@ -47,14 +45,10 @@ from goldspan.crowd.grid import (
     guess_delimiter,
     header_names,
     marked,
-    numbered_grid,
-    read_grid,
-    reject_twice,
 )
 from goldspan.crowd.grouping import MAX_ATTEMPT, count_first, number_attempts
-from goldspan.crowd.guessing import peek
+from goldspan.crowd.guessing import find_columns, open_table
 from goldspan.crowd.labels import (
-    check_workers,
     guess_encoding,
     keep_workers,
     label_faults,
@@ -76,34 +70,7 @@ from goldspan.errors import Fault, FormatError, InputError
 
 MAX_POSITION = 100_000
 """Largest position of a token that is still believed."""
-ROLES: dict[str, tuple[str, ...]] = {
-    "item": (
-        "item",
-        "task",
-        "item_id",
-        "task_id",
-        "question",
-        "question_id",
-        "id",
-        "sentence_id",
-        "sentence #",
-        "sentence",
-    ),
-    "worker": ("worker", "annotator", "worker_id", "workerid", "annotator_id", "user", "labeler"),
-    "label": ("label", "tag", "answer", "response", "annotation", "category"),
-    "token": ("token", "word"),
-    "position": ("position", "token_index", "token_id", "index"),
-    "gold": ("gold", "truth"),
-    "doc": ("doc", "document", "group"),
-    "attempt": ("attempt",),
-    "started": ("started",),
-    "submitted": ("submitted",),
-    "time": ("time", "timestamp"),
-    "cost": ("cost",),
-    "guideline": ("guideline",),
-    "text": ("text", "data"),
-    "offsets": ("offsets",),
-}
+ROLES = {**guessing.ROLES, "item": (*guessing.ROLES["item"], "sentence")}
 NUMBERS = ("position", "attempt", "time", *ANSWER_COLUMNS)
 """Roles whose cells are numbers."""
 
@@ -126,48 +93,23 @@ class Rows:
         return "worker" not in self.columns
 
 
-def rows_of_table(table: pa.Table, name: str, found: dict[str, str]) -> Rows:
-    """Take the columns that play a role out of an Arrow table."""
+def rows_of(grid: Grid, found: Mapping[str, str], *, is_tsv: bool = False) -> Rows:
+    """Take the columns that play a role out of a table."""
 
     def read_column(role: str, at: str) -> pa.Array:
-        return (as_strings if role in NUMBERS else numbered)(table.column(at), at, name)
+        return (as_strings if role in NUMBERS else numbered)(grid.column(at), at, grid.name)
 
     with ThreadPoolExecutor(pa.cpu_count()) as pool:  # Arrow hashes without the interpreter lock
         columns = dict(zip(found, pool.map(read_column, found, found.values()), strict=True))
-    return Rows(name, columns, range(1, len(table) + 1))
+    return Rows(grid.name, columns, grid.line, is_tsv)
 
 
-def check_named(names: Iterable[str], header: Sequence[str], file: str) -> None:
-    """Reject columns that were named and are not there."""
-    for name in names:
-        if name not in header:
-            message = f"there is no column {name!r}: the header has {', '.join(header)}"
-            raise FormatError([Fault(message, file=file, line=1, kind="header")])
-
-
-def find_roles(header: tuple[str, ...], file: str, options: ReadOptions) -> dict[str, str]:
+def find_roles(header: Sequence[str], file: str, options: ReadOptions) -> dict[str, str]:
     """Find the column of every role, by the user's name for it or by the usual ones."""
     _reject_spans(header, file, options)
     if is_label_studio(header) and "label" not in options.columns:
         raise label_studio_error(file)
-    found: dict[str, str] = {}
-    lower = {name.lower(): name for name in reversed(header)}
-    check_named((options.columns[r] for r in ROLES if r in options.columns), header, file)
-    for role, names in ROLES.items():
-        wanted = options.columns.get(role)
-        taken = set(found.values()) | set(options.columns.values())
-        guess = next((lower[n] for n in names if n in lower and lower[n] not in taken), None)
-        if wanted or guess:
-            found[role] = wanted or str(guess)
-    reject_twice(found.values(), header, file)
-    absent = [role for role in ("item", "label") if role not in found]
-    if absent:
-        message = (
-            f"no column for {' and '.join(absent)} (the header has {', '.join(header)}): "
-            f"name it with columns={{{absent[0]!r}: …}} (--columns {absent[0]}=NAME)"
-        )
-        raise FormatError([Fault(message, file=file, line=1, kind="header")])
-    return found
+    return find_columns(header, file, options, ROLES, needed=("item", "label"))
 
 
 def has_roles(header: Collection[str], options: ReadOptions) -> bool:
@@ -177,7 +119,7 @@ def has_roles(header: Collection[str], options: ReadOptions) -> bool:
     return roles >= {"item", "label"} and (bool(roles & {"worker", "gold"}) or "token" in roles)
 
 
-def _reject_spans(header: tuple[str, ...], file: str, options: ReadOptions) -> None:
+def _reject_spans(header: Sequence[str], file: str, options: ReadOptions) -> None:
     """Reject a table of spans, of which single labels would be half the truth."""
     from goldspan.crowd.formats.span_table import is_span_table, span_columns
 
@@ -438,118 +380,30 @@ def sniff(source: Source) -> bool:
     if source.is_parquet:
         return True
     names = {name.lower() for name in header_names(source)}
-    has = {role for role, known in ROLES.items() if names & set(known)}
-    return {"item", "label"} <= has
+    return all(names & {*ROLES[role]} for role in ("item", "label"))
 
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a long table."""
-    if source.is_parquet:
-        table = spell_labels(parquet_table(source), source.name)
-        found = find_roles(tuple(table.column_names), source.name, options)
-        notes = _unread(table.column_names, found)
-        return _read(rows_of_table(table, source.name, found), options, notes)
-    if source.table is not None:
-        return _read_frame(source, options)
-    grid, options = named_grid(source, options)
-    found = find_roles(grid.header, grid.name, options)
-    columns = {
-        role: (as_strings if role in NUMBERS else numbered)(grid.column(at), at, grid.name)
-        for role, at in found.items()
-    }
+
+    def find(header: Sequence[str], named: ReadOptions) -> dict[str, str]:
+        return find_roles(header, source.name, named)
+
+    grid, found, options = open_table(source, options, find)
+    is_frame = source.table is not None and not source.is_parquet
+    label_type = type_of(grid.column(found["label"]).type) if is_frame else "text"
+    is_text = source.table is None and not source.is_parquet
     # What TSV cannot quote, stands in it as a JSON string.
-    is_tsv = (options.delimiter or guess_delimiter(first_line(source))) == "\t"
-    rows = Rows(grid.name, columns, grid.line, is_tsv=is_tsv)
-    notes = (*source.text.notes, *grid.notes, *_unread(grid.header, found))
-    return _read(rows, options, notes)
-
-
-def named_grid(source: Source, options: ReadOptions) -> tuple[Grid, ReadOptions]:
-    """Read a delimited table, of which columns may be named by their numbers."""
-    header = header_names(source)
-    numbers = {name for name in options.columns.values() if name.isdigit() and name not in header}
-    table = peek(source, options.delimiter) if numbers else None
-    if table is not None and not table.has_header:
-        return numbered_grid(source, options.delimiter), options
-    grid = read_grid(source, options.delimiter)
-    named = {
-        role: grid.header[int(name) - 1]
-        if name in numbers and 0 < int(name) <= len(grid.header)
-        else name
-        for role, name in options.columns.items()
-    }
-    return grid, replace(options, columns=named)
-
-
-def read_wide(grid: Grid, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
-    """Read a table with a row per item and a column of single labels per annotator."""
-    header, own = grid.header, ("item", "text", "gold", "doc")
-    check_named(options.columns.values(), header, grid.name)
-    named = {role: find for role in own if (find := _named(role, header, options)) is not None}
-    workers = options.workers or [name for name in header if name not in named.values()]
-    if not workers:
-        raise FormatError([Fault("no column of an annotator is left", grid.name, 1, kind="header")])
-    check_workers(workers, header, grid.name)
-    places = np.array([header.index(name) for name in workers])
-    row, column = grid.filled("?", places)
-    bare = np.setdiff1d(np.arange(grid.n_rows), row)  # an item that nobody labelled stays an item
-    row, column = np.append(row, bare), np.append(column, np.zeros_like(bare))
-    order = np.lexsort((column, row))
-    row, column = row[order], column[order]
-    item = grid.column(named["item"]) if "item" in named else _numbers(grid.n_rows)
-    cells = {
-        "item": item.take(pa.array(row)),
-        "worker": pa.array(workers, pa.string()).take(pa.array(column)),
-        "label": grid.at(row, places[column]),
-    }
-    for role in ("text", "gold", "doc"):
-        if role in named:
-            cells[role] = grid.column(named[role]).take(pa.array(row))
-    columns = {role: numbered(cell, role, grid.name) for role, cell in cells.items()}
-    unread = [name for name in header if name not in workers]
-    notes = (*notes, *grid.notes, *_unread(unread, named))
-    return _read(Rows(grid.name, columns, grid.line[row]), replace(options, workers=None), notes)
-
-
-def _named(role: str, header: Sequence[str], options: ReadOptions) -> str | None:
-    """Return the column of a role, by the user's name for it or by the usual ones."""
-    if role in options.columns:
-        return options.columns[role]
-    lower = {name.lower(): name for name in reversed(header)}
-    found = next((lower[name] for name in ROLES[role] if name in lower), None)
-    return None if found in (options.workers or ()) else found
-
-
-def _numbers(n: int) -> pa.Array:
-    return pa.array(np.arange(1, n + 1)).cast(pa.string())
-
-
-def _unread(header: Sequence[str], found: Mapping[str, str]) -> tuple[str, ...]:
-    others = [name or "''" for name in header if name not in found.values()]
-    return (f"columns that are not read: {', '.join(others[:12])}",) if others else ()
-
-
-def _read_frame(source: Source, options: ReadOptions) -> Crowd:
-    found: dict[str, str] = {}
-    notes: list[str] = []
-
-    def choose(header: tuple[str, ...]) -> Iterable[str]:
-        found.update(find_roles(header, source.name, options))
-        notes.extend(_unread(header, found))
-        return found.values()
-
-    table = frame_columns(source.table, choose)
-    label_type = type_of(table.column(found["label"]).type)
-    rows = rows_of_table(table, source.name, found)
-    del table  # only the columns that are read stay in memory
-    crowd = _read(rows, options, tuple(notes))
+    is_tsv = is_text and (options.delimiter or guess_delimiter(first_line(source))) == "\t"
+    rows, notes = rows_of(grid, found, is_tsv=is_tsv), grid.notes
+    del grid  # only the columns that are read stay in memory
+    crowd = read_rows(rows, options, notes)
     pa.default_memory_pool().release_unused()  # the room of the columns
     return replace(crowd, label_type=label_type)
 
 
-def _read(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
-    if not len(rows):
-        raise FormatError([Fault("the table has no row", file=rows.name, kind="empty")])
+def read_rows(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd:
+    """Make items, workers and their answers of rows."""
     if "token" in rows.columns and (filled := _filled_down(rows.columns["item"])) is not None:
         rows = replace(rows, columns={**rows.columns, "item": filled})
         notes = (*notes, "rows without an item are of the item above")

@@ -12,11 +12,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
+from goldspan.crowd import guessing
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.formats.char_spans import CharSpan, char_span, cut_text
-from goldspan.crowd.formats.columns import as_strings, frame_columns, parquet_table
+from goldspan.crowd.formats.columns import as_strings
 from goldspan.crowd.formats.json_records import Record, collect
 from goldspan.crowd.formats.span_crowd import GOLD, Facts, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
@@ -26,8 +25,8 @@ from goldspan.crowd.formats.span_exports import (
     reject_gold_worker,
     reject_single,
 )
-from goldspan.crowd.formats.tag_columns import spell_labels
-from goldspan.crowd.grid import csv_text, exact_rows, header_names
+from goldspan.crowd.grid import csv_text, header_names
+from goldspan.crowd.guessing import ROLES, open_table
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source, counted
@@ -41,38 +40,27 @@ ENDS = (
     *("end", "stop", "end_offset", "stop_offset", "endoffset", "end_char", "char_end"),
     *("end_index", "end_idx", "end_pos", "span_end", "offset_end", "end_position"),
 )
-ROLES: dict[str, tuple[str, ...]] = {
+_ROLES = {
     "start": STARTS,
     "end": ENDS,
     "label": (
         *("label", "tag", "entity_type", "entity_label", "span_label", "ner", "category", "class"),
         *("type", "entity", "annotation"),
     ),
-    "worker": (
-        *(
-            "worker",
-            "annotator",
-            "worker_id",
-            "workerid",
-            "annotator_id",
-            "annotator_name",
-            "coder",
-        ),
-        *("labeler", "labeller", "rater", "user", "username", "user_id", "completed_by"),
-    ),
+    "worker": ROLES["worker"],
     "text": ("text", "sentence", "content", "document_text", "full_text", "sentence_text", "tweet"),
     "item": (
-        *("item", "item_id", "task", "task_id", "text_id", "sentence_id", "sent_id", "example_id"),
+        *(name for name in ROLES["item"] if name != "id"),
         *("doc_id", "document_id", "docid", "doc", "document", "id"),
     ),
-    "doc": ("doc", "document", "group", "doc_id", "document_id"),
+    "doc": ROLES["doc"],
     "covers": (
         *("span_text", "span", "covered", "covered_text", "surface", "surface_form", "mention"),
         *("selected_text", "entity_text", "substring", "quote"),
     ),
-    "attempt": ("attempt",),
+    "attempt": ROLES["attempt"],
 }
-"""The usual names of columns, the likelier ones first."""
+_NEEDED = ("text", "start", "end", "label")
 _ONE_OF = ("start", "end", "worker", "text")
 """Roles for which a table has one column: several usual names are rejected."""
 _TIMES = {"start": "started", "end": "submitted"}
@@ -99,7 +87,7 @@ def is_span_table(header: Collection[str], columns: Mapping[str, str]) -> bool:
         return False
     names = {name.strip().lower() for name in header}
     has_tokens = bool({"token", "word", "position"} & names) or "token" in columns
-    return "start" in columns or not has_tokens or bool(names & set(ROLES["text"]))
+    return "start" in columns or not has_tokens or bool(names & {*_ROLES["text"]})
 
 
 def has_spans(header: Sequence[str]) -> bool:
@@ -120,14 +108,31 @@ def sniff(source: Source) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a table of spans."""
-    if source.is_parquet:
-        table = spell_labels(parquet_table(source), source.name)
-        return _read_arrow(table, table.column_names, source, options)
-    if source.table is not None:
-        return _read_frame(source, options)
-    _, header, rows = exact_rows(source, options.delimiter)
-    records = [Record(dict(zip(header, row, strict=True)), source.name, n) for n, row in rows]
-    return _read(header, records, source, options)
+
+    def find(header: Sequence[str], _: ReadOptions) -> dict[str, str]:
+        return find_columns(header, source.name, options)
+
+    grid, roles, _ = open_table(source, options, find, is_exact=True)
+    columns = {name: as_strings(grid.column(name), name, grid.name) for name in roles.values()}
+    cells = zip(*(column.to_pylist() for column in columns.values()), strict=True)
+    rows = [
+        Record(dict(zip(columns, row, strict=True)), source.name, int(n))
+        for row, n in zip(cells, grid.line, strict=True)
+    ]
+    crowd = SpanCrowd(source, "span-table", options)
+    crowd.builder.notes += grid.notes
+    reader = _Reader(crowd, roles)
+    reader.check_items(rows)
+    for row in rows:
+        with collect(crowd.faults):
+            reader.text(row)
+    for row in counted(rows, options.progress):
+        with collect(crowd.faults):
+            reader.row(row)
+    reader.give()
+    if "worker" not in roles:
+        crowd.builder.notes.append("no worker column: the spans are read as gold")
+    return crowd.build()
 
 
 def write(
@@ -182,92 +187,9 @@ def _name(what: str, name: str) -> str:
     return name
 
 
-def _read_frame(source: Source, options: ReadOptions) -> Crowd:
-    header: list[str] = []
-
-    def choose(names: tuple[str, ...]) -> list[str]:
-        header.extend(names)
-        return list(dict.fromkeys(find_columns(names, source.name, options).values()))
-
-    return _read_arrow(frame_columns(source.table, choose), header, source, options)
-
-
-def _read_arrow(
-    table: pa.Table, header: Sequence[str], source: Source, options: ReadOptions
-) -> Crowd:
-    roles = find_columns(header, source.name, options)
-    columns = [as_strings(table.column(name), name, source.name) for name in roles.values()]
-    cells = zip(*(column.to_pylist() for column in columns), strict=True)
-    rows = [
-        Record(dict(zip(roles.values(), row, strict=True)), source.name, n)
-        for n, row in enumerate(cells, start=1)
-    ]
-    return _read(header, rows, source, options)
-
-
 def find_columns(header: Sequence[str], file: str, options: ReadOptions) -> dict[str, str]:
     """Find the column of every role, by the user's name for it or by the usual ones."""
-    columns = options.columns
-    found = {role: name for role, name in columns.items() if role in ROLES and name in header}
-    messages = [
-        f"there is no column {name!r}: the header has {', '.join(header)}"
-        for role, name in columns.items()
-        if role in ROLES and name not in header
-    ]
-    lower = {name.strip().lower(): name for name in reversed(header)}
-    for role, usual in ROLES.items():
-        taken = {*found.values(), *columns.values()}
-        if role == "text":  # the text itself may be what names the item
-            taken.discard(columns.get("item", ""))
-        there = [lower[name] for name in usual if name in lower and lower[name] not in taken]
-        if role not in found and there:
-            found[role] = there[0]
-            if role in _ONE_OF and len(there) > 1:
-                messages.append(f"which column is the {role}: {', '.join(there)}? {_name_it(role)}")
-    absent = [role for role in _NEEDED if role not in found and role not in columns]
-    messages += [
-        f"no column {_NEEDED[role]} (the header has {', '.join(header)}): {_name_it(role)}"
-        for role in absent
-    ]
-    if messages:
-        raise FormatError([Fault(one, file=file, line=1, kind="header") for one in messages])
-    return found
-
-
-_NEEDED = {
-    "text": "with the text, which spans of characters need",
-    "start": "for the start of a span",
-    "end": "for the end of a span",
-    "label": "for the label of a span",
-}
-
-
-def _name_it(role: str) -> str:
-    return f"name it with columns={{{role!r}: …}} (--columns {role}=NAME)"
-
-
-def _read(
-    header: Sequence[str], rows: Sequence[Record], source: Source, options: ReadOptions
-) -> Crowd:
-    roles = find_columns(header, source.name, options)
-    if not rows:
-        raise FormatError([Fault("the table has no row", file=source.name, kind="empty")])
-    crowd = SpanCrowd(source, "span-table", options)
-    reader = _Reader(crowd, roles)
-    reader.check_items(rows)
-    for row in rows:
-        with collect(crowd.faults):
-            reader.text(row)
-    for row in counted(rows, options.progress):
-        with collect(crowd.faults):
-            reader.row(row)
-    reader.give()
-    unused = [name for name in header if name not in roles.values()]
-    if unused:
-        crowd.builder.notes.append(f"columns that are not read: {', '.join(unused[:12])}")
-    if "worker" not in roles:
-        crowd.builder.notes.append("no worker column: the spans are read as gold")
-    return crowd.build()
+    return guessing.find_columns(header, file, options, _ROLES, needed=_NEEDED, single=_ONE_OF)
 
 
 class _Reader:

@@ -8,29 +8,39 @@ annotators. null and negative numbers mean "no label".
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from goldspan.crowd.builder import CrowdBuilder
-from goldspan.crowd.formats.columns import as_strings, frame_columns, parquet_table
-from goldspan.crowd.formats.json_records import collect, first_objects, read_records
+from goldspan.crowd.formats.columns import (
+    as_strings,
+    frame_columns,
+    names_in_metadata,
+    parquet_table,
+)
+from goldspan.crowd.formats.json_records import first_objects, read_records
+from goldspan.crowd.formats.wide import check_unique, crowd_of_tags
+from goldspan.crowd.grid import reject_twice
+from goldspan.crowd.guessing import ROLES, check_named, find_columns
 from goldspan.crowd.labels import guess_encoding
-from goldspan.crowd.model import Crowd
+from goldspan.crowd.model import Crowd, list_array
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.source import Source, counted
+from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
 from goldspan.spans.text import locate
 
 TOKENS = ("tokens", "words")
-_GOLD = ("gold", "truth", "gold_tags")
-_ITEM = ("item", "id", "item_id", "sentence_id", "sent_id", "doc_id", "guid")
-_DOC = ("doc", "document", "doc_id", "document_id", "group")
-_TEXT = ("text", "sentence")
+_PLAIN = {
+    "text": ("text", "sentence"),
+    "item": (*ROLES["item"], "doc_id"),
+    "doc": ROLES["doc"],
+}
+"""Roles of columns without lists."""
 _LAYERS = {
     *("pos", "pos_tags", "upos", "xpos", "tags_pos", "chunk", "chunk_tags", "ner", "ner_tags"),
     *("ner_tags_fine", "ner_tags_coarse", "tags", "labels", "label", "lemma", "lemmas", "deprel"),
@@ -58,7 +68,7 @@ def id_column(schema: pa.Schema, options: ReadOptions) -> str | None:
     """Return the column of ids in a table with a row per item; None for other tables."""
     if find_tokens({field.name: field.type for field in schema}, options) is None:
         return None
-    return _plain_column(schema, options, "item", _ITEM)
+    return _plain_columns(schema, "", options).get("item")
 
 
 def sniff(source: Source) -> bool:
@@ -104,88 +114,56 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return _read(table, source.name, options, {})
 
 
-def names_in_metadata(schema: pa.Schema) -> dict[str, list[str]]:
-    """Return the names of integer labels by column, as Hugging Face's `datasets` writes them."""
-    try:
-        about = json.loads((schema.metadata or {})[b"huggingface"])
-        features = about["info"]["features"]
-    except (KeyError, TypeError, ValueError):
-        return {}
-    if not isinstance(features, Mapping):
-        return {}
-    found = {name: names_of(feature) for name, feature in features.items()}
-    return {name: listed for name, listed in found.items() if listed}
-
-
-def with_names(table: pa.Table, names: Mapping[str, Sequence[str]]) -> pa.Table:
-    """Return a table that tells the names of its integer labels, for `names_in_metadata`."""
-    features = {column: {"names": list(listed)} for column, listed in names.items()}
-    about = json.dumps({"info": {"features": features}}).encode()
-    return table.replace_schema_metadata({b"huggingface": about})
-
-
-def spell_labels(table: pa.Table, file: str) -> pa.Table:
-    """Return a table with names in place of its integer labels; lists stay as they are."""
-    for column, listed in names_in_metadata(table.schema).items():
-        place = table.schema.get_field_index(column)
-        if place < 0 or not pa.types.is_integer(table.schema.field(place).type):
-            continue
-        codes = table.column(place)
-        highest = pc.max(codes).as_py()
-        if highest is not None and highest >= len(listed):
-            message = f"column {column!r} has the label {highest}, but only {len(listed)} names"
-            raise FormatError([Fault(message, file=file, kind="names")])
-        known = pc.if_else(pc.greater_equal(codes, 0), codes, None)
-        table = table.set_column(place, column, pa.array(listed, pa.string()).take(known))
-    return table
-
-
-def names_of(feature: Any) -> list[str]:
-    """Find the names of the classes within the description of a column."""
-    if isinstance(feature, list):
-        return next((names for one in feature if (names := names_of(one))), [])
-    if isinstance(feature, Mapping):
-        listed: Any = feature.get("names")
-        if isinstance(listed, Mapping):  # {"0": "O", "1": "B-PER"}, in any order
-            numbers = all(str(key).isdecimal() for key in listed)
-            keys = sorted(listed, key=int) if numbers else list(listed)
-            listed = [listed[key] for key in keys]
-        if isinstance(listed, list) and all(isinstance(one, str) for one in listed):
-            return listed
-        return names_of(feature.get("feature") or feature.get("sequence") or [])
-    listed = getattr(feature, "names", None)
-    if isinstance(listed, list | tuple) and all(isinstance(one, str) for one in listed):
-        return list(listed)
-    inner = getattr(feature, "feature", None)
-    return [] if inner is None else names_of(inner)
-
-
 def _read(
     table: pa.Table, name: str, options: ReadOptions, names: Mapping[str, Sequence[str]]
 ) -> Crowd:
-    def refuse(message: str, kind: str = "header") -> FormatError:
-        return FormatError([Fault(message, file=name, kind=kind)])
-
     header = table.column_names
-    twice = sorted({one for one in header if header.count(one) > 1})
-    if twice:
-        raise refuse(f"columns {', '.join(map(repr, twice))} appear twice")
+    reject_twice(header, header, name)
     schema = {field.name: field.type for field in table.schema}
-    for role, column in options.columns.items():
-        if role in {"token", "gold", "item", "doc", "text", "tag"} and column not in schema:
-            raise refuse(f"there is no column {column!r}: the table has {', '.join(header)}")
+    roles = {"token", "gold", "item", "doc", "text", "tag"} & options.columns.keys()
+    check_named((options.columns[role] for role in roles), header, name)
     token = find_tokens(schema, options)
     if token is None:
-        raise refuse(
+        message = (
             f"no column of tokens, a list of strings per row (the table has {', '.join(header)}): "
             "name it with columns={'token': …} (--columns token=NAME)"
         )
+        raise FormatError([Fault(message, file=name, kind="header")])
     if not len(table):
-        raise refuse("the table has no row", "empty")
-    shown = partial(_shown, table, names=names)
-    gold, workers = _sides(_layers(schema, token), options, refuse, shown)
-    reader = _Reader(table, name, options, names, token)
-    return reader.crowd(gold, workers)
+        raise FormatError([Fault("the table has no row", file=name, kind="empty")])
+    gold, workers = _sides(table, token, name, options, names)
+    plain = {
+        role: as_strings(table.column(column), column, name)
+        for role, column in _plain_columns(table.schema, name, options).items()
+    }
+    plain = {role: pc.if_else(pc.equal(cells, ""), None, cells) for role, cells in plain.items()}
+    numbers = pa.array(np.arange(1, len(table) + 1)).cast(pa.string())
+    ids = pc.coalesce(plain["item"], numbers) if "item" in plain else numbers
+    tokens = _tokens(table.column(token), name, ids)
+    starts = _starts(plain["text"], tokens) if "text" in plain else None
+    notes = [f"column {gold!r} is read as gold"] if gold else []
+    if not workers:
+        notes.append("no column of an annotator: it is read as gold only")
+    tags = {
+        column: _tags(table.column(column), column, tokens, name, ids, options, names.get(column))
+        for column in [*([gold] if gold else []), *workers]
+    }
+    lines = np.repeat(np.arange(1, len(table) + 1), np.diff(tokens.offsets))
+    check_unique(ids, range(1, len(table) + 1), name)
+    return crowd_of_tags(
+        name,
+        "tag-columns",
+        options,
+        notes,
+        ids=ids,
+        groups=_known(plain.get("doc")),
+        tokens=tokens,
+        line=lines,
+        gold=tags[gold] if gold else None,
+        workers={column: tags[column] for column in workers},
+        texts=_known(plain.get("text")),
+        token_start=starts,
+    )
 
 
 def has_tags(table: pa.Table) -> bool:
@@ -195,13 +173,8 @@ def has_tags(table: pa.Table) -> bool:
     token = find_tokens(schema, options)
     if token is None or len(schema) < table.num_columns:
         return False
-
-    def refuse(message: str, kind: str = "header") -> FormatError:
-        return FormatError([Fault(message, kind=kind)])
-
-    shown = partial(_shown, table, names=names)
     try:
-        gold, workers = _sides(_layers(schema, token), options, refuse, shown)
+        gold, workers = _sides(table, token, "", options, names)
     except FormatError:
         return False
     sizes = pc.list_value_length(table.column(token))
@@ -213,24 +186,26 @@ def has_tags(table: pa.Table) -> bool:
     return True
 
 
-def _layers(schema: Mapping[str, pa.DataType], token: str) -> dict[str, pa.DataType]:
-    return {
-        column: kind
-        for column, kind in schema.items()
-        if column != token
-        and _is_list(kind)
-        and (_is_text(kind.value_type) or pa.types.is_integer(kind.value_type))
-        and column.lower() not in _NOT_TAGS
-    }
-
-
 def _sides(
-    layers: Mapping[str, pa.DataType],
+    table: pa.Table,
+    token: str,
+    file: str,
     options: ReadOptions,
-    refuse: Callable[[str], FormatError],
-    shown: Callable[[str], set[str]],
+    names: Mapping[str, Sequence[str]],
 ) -> tuple[str | None, list[str]]:
     """Choose the column of the gold, and those of annotators."""
+
+    def refuse(message: str) -> FormatError:
+        return FormatError([Fault(message, file=file, kind="header")])
+
+    layers = [
+        field.name
+        for field in table.schema
+        if field.name != token
+        and _is_list(field.type)
+        and (_is_text(field.type.value_type) or pa.types.is_integer(field.type.value_type))
+        and field.name.lower() not in _NOT_TAGS
+    ]
     absent = [name for name in options.workers or () if name not in layers]
     if absent:
         raise refuse(
@@ -239,7 +214,7 @@ def _sides(
     gold = options.columns.get("gold") or options.columns.get("tag")
     if gold is not None and gold not in layers:
         raise refuse(f"column {gold!r} does not hold a list of tags per row")
-    gold = gold or next((name for name in layers if name.lower() in _GOLD), None)
+    gold = gold or next((name for name in layers if name.lower() in ROLES["gold"]), None)
     others = [name for name in layers if name != gold]
     if options.workers is not None:
         if not options.workers and gold is None and len(others) == 1:
@@ -249,157 +224,122 @@ def _sides(
         raise refuse(
             "no column with a list of tags per row beside the tokens: is this a pool of texts?"
         )
-    named = options.columns.keys() & {"gold", "tag"}
-    if named and len(others) >= 1 and _are_layers(others, shown):
-        return gold, []
     if gold is None and len(others) == 1:
         return others[0], []
-    if others and _are_layers(others, shown):
-        names = ", ".join(layers)
+    if others and _are_layers(table, others, names):
+        if options.columns.keys() & {"gold", "tag"}:
+            return gold, []
         raise refuse(
-            f"columns {names} hold a tag per token, but not the same kind of tags: which are "
-            f"annotators? Name them with workers=[…] (--workers {','.join(others[:2])}), or the "
-            f"gold with columns={{'gold': {others[0]!r}}} (--columns gold={others[0]})"
+            f"columns {', '.join(layers)} hold a tag per token, but not the same kind of tags: "
+            f"which are annotators? Name them with workers=[…] (--workers {','.join(others[:2])}), "
+            f"or the gold with columns={{'gold': {others[0]!r}}} (--columns gold={others[0]})"
         )
     return gold, others
 
 
-def _are_layers(columns: Sequence[str], shown: Callable[[str], set[str]]) -> bool:
+def _are_layers(
+    table: pa.Table, columns: Sequence[str], names: Mapping[str, Sequence[str]]
+) -> bool:
     """Whether columns are layers of one corpus and not annotators."""
     if any(name.lower() in _LAYERS for name in columns):
         return True
-    kinds = {guess_encoding(tags) == "PLAIN" for name in columns if (tags := shown(name) - {"O"})}
-    return len(kinds) > 1
-
-
-def _shown(table: pa.Table, column: str, names: Mapping[str, Sequence[str]]) -> set[str]:
-    if column in names:
-        return set(names[column])
-    chunks = table.column(column).chunks
-    tags = {tag for chunk in chunks for tag in chunk.flatten().unique().to_pylist()}
-    return {str(tag) for tag in tags if tag is not None}
-
-
-class _Reader:
-    """Reads the rows of a table."""
-
-    def __init__(
-        self,
-        table: pa.Table,
-        name: str,
-        options: ReadOptions,
-        names: Mapping[str, Sequence[str]],
-        token: str,
-    ) -> None:
-        self.table, self.name, self.options, self.names = table, name, options, names
-        self.token = token
-        self.builder = CrowdBuilder(options, name, "tag-columns")
-
-    def crowd(self, gold: str | None, workers: Sequence[str]) -> Crowd:
-        builder, table = self.builder, self.table
-        for column in [*([gold] if gold else []), *workers]:
-            self._check_numbers(column)
-        tags = {column: table.column(column).to_pylist() for column in workers}
-        known = table.column(gold).to_pylist() if gold else None
-        for worker in workers:
-            builder.add_worker(worker)
-        ids, docs = self._strings("item", _ITEM), self._strings("doc", _DOC)
-        texts = self._strings("text", _TEXT)
-        tokens = table.column(self.token).to_pylist()
-        for n, words in enumerate(counted(tokens, self.options.progress)):
-            with collect(builder.faults):
-                item = ids[n] if ids and ids[n] else str(n + 1)
-                if not words or not all(isinstance(word, str) and word for word in words):
-                    message = "the row has no tokens, or an empty one: leave it out"
-                    raise self._error(n, item, message, "no-tokens")
-                text, starts = self._placed(texts[n] if texts else None, words)
-                place = builder.add_item(
-                    item,
-                    words,
-                    group=docs[n] if docs and docs[n] else None,
-                    text=text,
-                    token_start=starts,
-                    gold=self._tags(n, item, gold, known[n], words) if gold and known else None,
-                    line=n + 1,
-                )
-                for worker in workers:
-                    said = self._tags(n, item, worker, tags[worker][n], words)
-                    if said is not None and any(tag is not None for tag in said):
-                        builder.add_answer(place, worker, said, line=n + 1)
-        if gold:
-            builder.notes.append(f"column {gold!r} is read as gold")
-        if not workers:
-            builder.notes.append("no column of an annotator: it is read as gold only")
-        return builder.build()
-
-    def _check_numbers(self, column: str) -> None:
-        kind = self.table.schema.field(column).type.value_type
-        if not pa.types.is_integer(kind) or column in self.names:
-            return
-        seen = sorted(int(tag) for tag in _shown(self.table, column, {}) if int(tag) >= 0)
-        absent = [tag for tag in seen if str(tag) not in self.options.labels]
-        if absent:
-            message = (
-                f"column {column!r} holds numbers from {seen[0]} to {seen[-1]} without names: pass "
-                "labels={'0': 'O', '1': 'B-PER', …} (--label 0=O --label 1=B-PER), one for each"
-            )
-            raise FormatError([Fault(message, file=self.name, kind="names")])
-
-    def _tags(
-        self, n: int, item: str, column: str, value: Any, words: Sequence[str]
-    ) -> list[str | None] | None:
-        """The tags of a cell; None where there is none."""
-        if value is None:
-            return None
-        if len(value) != len(words):
-            message = f"column {column!r} has {len(value)} tags for {len(words)} tokens"
-            raise self._error(n, item, message, "length")
-        names = self.names.get(column)
-        found: list[str | None] = []
-        for tag in value:
-            if tag is None or (isinstance(tag, int) and tag < 0):
-                found.append(None)
-            elif isinstance(tag, int) and names is not None:
-                if tag >= len(names):
-                    message = f"column {column!r} has the tag {tag}, but only {len(names)} names"
-                    raise self._error(n, item, message, "names")
-                found.append(names[tag])
-            else:
-                found.append(str(tag))
-        return found
-
-    def _placed(
-        self, text: str | None, words: Sequence[str]
-    ) -> tuple[str | None, list[int] | None]:
-        """The text, and where its tokens begin, if they are found in it."""
-        if not text:
-            return None, None
-        try:
-            return text, [start for start, _ in locate(text, words)]
-        except InputError:
-            return None, None
-
-    def _strings(self, role: str, usual: Collection[str]) -> list[str] | None:
-        """The cells of a column by role, None if there is no such column."""
-        found = _plain_column(self.table.schema, self.options, role, usual)
-        if found is None:
-            return None
-        cells: list[str] = as_strings(self.table.column(found), found, self.name).to_pylist()
-        return cells
-
-    def _error(self, n: int, item: str, message: str, kind: str) -> FormatError:
-        return FormatError([Fault(message, self.name, n + 1, item, kind=kind)])
-
-
-def _plain_column(
-    schema: pa.Schema, options: ReadOptions, role: str, usual: Collection[str]
-) -> str | None:
-    """Return the column of a role, which does not hold lists; None if there is none."""
-    lower = {name.lower(): name for name in reversed(schema.names)}
-    found = options.columns.get(role) or next(
-        (lower[name] for name in usual if name in lower), None
+    shown = (
+        {*names[name]}
+        if name in names
+        else {str(tag) for tag in pc.list_flatten(table.column(name)).unique().drop_null()}
+        for name in columns
     )
-    return found if found in schema.names and not _is_list(schema.field(found).type) else None
+    return len({guess_encoding(tags - {"O"}) == "PLAIN" for tags in shown if tags - {"O"}}) > 1
+
+
+def _known(cells: pa.Array | None) -> pa.Array | None:
+    return cells if cells is not None and cells.null_count < len(cells) else None
+
+
+def _tokens(column: pa.ChunkedArray, file: str, ids: pa.Array) -> pa.ListArray:
+    lists = column.combine_chunks()
+    words = pc.list_flatten(lists).cast(pa.string())
+    wrong = pc.is_in(words, pa.array(["", None]))
+    bad = {*pc.list_parent_indices(lists).filter(wrong).to_pylist()}
+    sizes = pc.fill_null(pc.list_value_length(lists), 0).to_numpy()
+    message = "the row has no tokens, or an empty one: leave it out"
+    _reject(message, sorted(bad | {*np.flatnonzero(sizes == 0).tolist()}), file, ids, "no-tokens")
+    return list_array(words, np.concatenate([[0], np.cumsum(sizes)]))
+
+
+def _tags(
+    column: pa.ChunkedArray,
+    name: str,
+    tokens: pa.ListArray,
+    file: str,
+    ids: pa.Array,
+    options: ReadOptions,
+    names: Sequence[str] | None,  # Of tags that are numbers
+) -> pa.Array:
+    """Return a tag per token of a column of lists, null where there is none."""
+    lists = column.combine_chunks()
+    wanted = np.diff(tokens.offsets)
+    sizes = pc.list_value_length(lists)
+    there = sizes.is_valid().to_numpy(zero_copy_only=False)
+    sizes = pc.fill_null(sizes, 0).to_numpy()
+    rows = np.flatnonzero(there & (sizes != wanted)).tolist()
+    what = [f"column {name!r} has {sizes[n]} tags for {wanted[n]} tokens" for n in rows]
+    _reject(what, rows, file, ids, "length")
+    tags = pc.list_flatten(lists)
+    if pa.types.is_integer(tags.type):
+        tags = pc.if_else(pc.less(tags, 0), None, tags)
+        if names is None:
+            _check_numbers(tags, name, file, options)
+        else:
+            n_named = len(names)
+            high = pc.greater_equal(tags, n_named)
+            rows = np.unique(pc.list_parent_indices(lists).filter(high)).tolist()
+            many = f"column {name!r} has the tag {pc.max(tags)}, but only {n_named} names"
+            _reject(many, rows, file, ids, "names")
+            tags = pa.array(names, pa.string()).take(tags)
+    place = np.repeat(there, wanted)
+    return tags.cast(pa.string()).take(pa.array(np.cumsum(place) - 1, mask=~place))
+
+
+def _check_numbers(tags: pa.Array, name: str, file: str, options: ReadOptions) -> None:
+    """Reject numbers for which nobody gave a name."""
+    seen = sorted(pc.unique(tags.drop_null()).to_pylist())
+    if any(str(tag) not in options.labels for tag in seen):
+        message = (
+            f"column {name!r} holds numbers from {seen[0]} to {seen[-1]} without names: pass "
+            "labels={'0': 'O', '1': 'B-PER', …} (--label 0=O --label 1=B-PER), one for each"
+        )
+        raise FormatError([Fault(message, file=file, kind="names")])
+
+
+def _reject(
+    message: str | Sequence[str], rows: Sequence[int], file: str, ids: pa.Array, kind: str
+) -> None:
+    each = [message] * len(rows) if isinstance(message, str) else message
+    faults = [
+        Fault(one, file, n + 1, ids[n].as_py(), kind=kind)
+        for one, n in zip(each, rows, strict=True)
+    ]
+    if faults:
+        raise FormatError(faults)
+
+
+def _starts(texts: pa.Array, tokens: pa.ListArray) -> NDArray[np.int32] | None:
+    """Return where the tokens begin in their texts, None if some are not found."""
+    found: list[int] = []
+    for text, words in zip(texts.to_pylist(), tokens.to_pylist(), strict=True):
+        try:
+            found += [start for start, _ in locate(text or "", words)]
+        except InputError:
+            return None
+    return np.array(found, np.int32)
+
+
+def _plain_columns(schema: pa.Schema, file: str, options: ReadOptions) -> dict[str, str]:
+    """Return the columns of roles that do not hold lists."""
+    header = [name for name in schema.names if not _is_list(schema.field(name).type)]
+    named = {role: name for role, name in options.columns.items() if name in header}
+    return find_columns(header, file, replace(options, columns=named), _PLAIN)
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -14,20 +14,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
+from goldspan.crowd.builder import counted_answers
+from goldspan.crowd.formats import long
 from goldspan.crowd.formats.columns import (
     OFFSETS,
     TEXT,
     are_offsets,
     as_strings,
-    frame_columns,
     has_texts,
     json_text,
+    numbered,
     read_json_text,
     read_offsets,
     texts_with_offsets,
 )
-from goldspan.crowd.formats.long import check_named, named_grid, read_wide
 from goldspan.crowd.grid import Grid, cell_text, header_names
+from goldspan.crowd.guessing import ROLES, check_named, find_columns, open_table
 from goldspan.crowd.labels import (
     label_faults,
     missing_notes,
@@ -41,63 +43,16 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import ImportReport, Source
 from goldspan.errors import Fault, FormatError, InputError
 
-# --------------------------------------------------------------------------------------------------
-# Which columns of a wide table describe the item, and which are workers.
-
-
 TOKEN = ("token", "word", "tokens", "words")
-_ITEM = ("item", "id", "item_id", "sentence_id", "sent_id", "task")
-_DOC = ("doc", "document", "doc_id", "group")
-_SENT = ("sent", "sentence", "sentence_number")
-_GOLD = ("gold", "truth", "true")
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Places of the columns in the header; None for those that are not there."""
-
-    token: int
-    gold: int | None
-    item: int | None
-    doc: int | None
-    sent: int | None
-    attributes: tuple[int, ...]
-    workers: tuple[int, ...]
-
-
-def find_columns(grid: Grid, options: ReadOptions) -> Columns:
-    """Find the columns by the user's names for them or by the usual ones."""
-
-    def fault(message: str) -> FormatError:
-        return FormatError([Fault(message, file=grid.name, line=1, kind="header")])
-
-    def find(role: str, names: tuple[str, ...]) -> int | None:
-        if role in options.columns:
-            return grid.header.index(options.columns[role])
-        lower = [name.lower() for name in grid.header]
-        return next((lower.index(name) for name in names if name in lower), None)
-
-    check_named(options.columns.values(), grid.header, grid.name)
-    token = find("token", TOKEN)
-    if token is None:
-        raise fault(
-            f"no token column in the header ({', '.join(grid.header[:8])} …): "
-            "name it with columns={'token': …} (--columns token=NAME)"
-        )
-    gold = find("gold", _GOLD)
-    first = max(token, gold if gold is not None else 0) + 1
-    workers = tuple(range(first, len(grid.header)))
-    if options.workers is not None:
-        for name in options.workers:
-            if name not in grid.header:
-                raise fault(f"there is no worker column {name!r}")
-        workers = tuple(grid.header.index(name) for name in options.workers)
-    found = (find("item", _ITEM), find("doc", _DOC), find("sent", _SENT))
-    item, doc, sent = (None if c in workers else c for c in found)
-    used = {token, gold, item, doc, sent, *workers}
-    # Columns behind the token that --workers does not name are neither workers nor attributes.
-    attributes = tuple(c for c in range(first) if c not in used)
-    return Columns(token, gold, item, doc, sent, attributes, workers)
+_WIDE = {
+    "token": TOKEN,
+    "gold": ROLES["gold"],
+    "sent": ("sent", "sentence", "sentence_number"),
+    "item": ROLES["item"],
+    "doc": ROLES["doc"],
+}
+_SINGLE = {role: long.ROLES[role] for role in ("item", "text", "gold", "doc")}
+"""Roles of a table of single labels, with a row per item."""
 
 
 # --------------------------------------------------------------------------------------------------
@@ -193,118 +148,233 @@ def sniff(source: Source) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a wide table; a DataFrame without an item column is one item."""
-    is_table = source.table is not None
-    grid, options = (_grid_of(source), options) if is_table else named_grid(source, options)
-    notes = () if is_table else source.text.notes
+
+    def every(header: Sequence[str], _: ReadOptions) -> dict[str, str]:
+        return {name: name for name in header}
+
+    grid, _, options = open_table(source, options, every)
     source.release_text()
+    others = options.workers or ()
+    check_named(options.columns.values(), grid.header, grid.name)
+    check_named(others, grid.header, grid.name, "worker column")
     has_tokens = "token" in options.columns or {*TOKEN} & {name.lower() for name in grid.header}
     if not has_tokens and (options.workers or "item" in options.columns):
-        return read_wide(grid, options, notes)
-    return _read(grid, options, notes)
+        found = find_columns(grid.header, grid.name, options, _SINGLE, others=others)
+        return _read_single(grid, found, options)
+    needed = ("token",)
+    found = find_columns(grid.header, grid.name, options, _WIDE, needed=needed, others=others)
+    return _read(grid, found, options)
 
 
-def _grid_of(source: Source) -> Grid:
-    table, name = frame_columns(source.table, lambda header: header), source.name
-    cells = [as_strings(table.column(one), one, name).to_pylist() for one in table.column_names]
-    if not len(table):
-        raise FormatError([Fault("the table has no row", file=name, kind="empty")])
-    return Grid(
-        name,
-        tuple(table.column_names),
-        pa.array([cell for row in zip(*cells, strict=True) for cell in row], pa.string()),
-        np.arange(1, len(table) + 1),
-        np.zeros(len(table), np.int64),
-    )
+def _read_single(grid: Grid, found: Mapping[str, str], options: ReadOptions) -> Crowd:
+    """Read a table with a row per item and a column of single labels per annotator."""
+    workers = options.workers or [name for name in grid.header if name not in found.values()]
+    if not workers:
+        raise FormatError([Fault("no column of an annotator is left", grid.name, 1, kind="header")])
+    cells = _filled([grid.column(name) for name in workers], grid.name)
+    # An item that nobody labelled stays an item
+    bare = np.setdiff1d(np.arange(grid.n_rows), cells.row)
+    row, column = np.append(cells.row, bare), np.append(cells.column, np.zeros_like(bare))
+    raw = np.append(cells.raw, np.full(len(bare), len(cells.words), np.int32))
+    order = np.lexsort((column, row))
+    row, column, raw = row[order], column[order], raw[order]
+    columns = {
+        role: numbered(grid.column(name).take(pa.array(row)), name, grid.name)
+        for role, name in found.items()
+    }
+    if "item" not in found:
+        columns["item"] = numbered(pa.array(row + 1), "item", grid.name)
+    columns["worker"] = numbered(pa.array(workers, pa.string()).take(column), "worker", grid.name)
+    columns["label"] = numbered(pa.array([*cells.words, ""]).take(raw), "label", grid.name)
+    rows = long.Rows(grid.name, columns, np.asarray(grid.line)[row])
+    unread = [name for name in grid.header if name not in {*found.values(), *workers}]
+    notes = [f"columns that are not read: {', '.join(unread[:12])}"] if unread else []
+    return long.read_rows(rows, replace(options, workers=None), (*grid.notes, *notes))
 
 
-def _read(grid: Grid, options: ReadOptions, notes_before: tuple[str, ...]) -> Crowd:
-    columns = find_columns(grid, options)
-    _check_tokens(grid, columns.token)
-    starts = _item_starts(grid, columns)
-    ids, groups = _item_ids(grid, columns, starts)
-    _check_unique(grid, ids, starts)
+def _read(grid: Grid, found: Mapping[str, str], options: ReadOptions) -> Crowd:
+    """Read a table with a row per token."""
+    header = list(grid.header)
+    strings = {role: as_strings(grid.column(name), name, grid.name) for role, name in found.items()}
+    first = max(header.index(found[role]) for role in ("token", "gold") if role in found) + 1
+    workers = header[first:] if options.workers is None else list(options.workers)
+    starts = _item_starts(grid, strings)
     offsets = np.append(starts, grid.n_rows)
-    item_of = np.repeat(np.arange(len(starts)), np.diff(offsets))
-
-    rows, place, raw, strings = _labels(grid, columns)
-    labels = read_labels(strings, options)
-    bad = _bad_places(grid, columns, labels.bad, raw, rows, place, ids, offsets)
-    faults, _ = label_faults(labels, bad, options)
-    reject_unknown(faults, options)
-    codes = labels.codes[raw]
-    gold, answers = _answers(columns, rows, place, codes, item_of, offsets)
-
-    workers = [grid.header[c] for c in columns.workers]
-    silent = [
-        workers[w] for w in np.flatnonzero(np.bincount(answers.worker, minlength=len(workers)) == 0)
-    ]
-    notes = [*notes_before, *grid.notes, *labels.notes]
+    ids, groups = _item_ids(strings, starts)
+    check_unique(ids, np.asarray(grid.line)[starts].tolist(), grid.name)
+    notes = [*grid.notes]
     if not workers and options.workers is None:
-        last = "token" if columns.gold is None else "gold"
+        last = "gold" if "gold" in found else "token"
         notes.append(
             f"no worker columns: those up to {last} describe the item; name others with workers=…"
         )
+    # Columns behind the token that --workers does not name are neither workers nor attributes.
+    others = [name for name in header[:first] if name not in {*found.values(), *workers}]
+    attributes = {name: as_strings(grid.column(name), name, grid.name) for name in others}
+    tokens = list_array(strings["token"], offsets)
+    texts, token_start, shown = _texts(grid, attributes, starts, tokens)
+    return crowd_of_tags(
+        grid.name,
+        "wide",
+        options,
+        notes,
+        ids=ids,
+        groups=groups,
+        tokens=tokens,
+        line=np.asarray(grid.line),
+        gold=grid.column(found["gold"]) if "gold" in found else None,
+        workers={name: grid.column(name) for name in workers},
+        texts=texts,
+        token_start=token_start,
+        attributes=_attributes({n: a for n, a in attributes.items() if n not in shown}, offsets),
+    )
+
+
+_EMPTY = pa.array(["", "?"])
+
+
+class _Filled(NamedTuple):
+    """The cells of some columns that are neither empty nor `?`."""
+
+    row: NDArray[np.int64]  # [n_found]
+    column: NDArray[np.int64]  # [n_found], its place among the columns
+    raw: NDArray[np.int32]  # [n_found], index in `words`
+    words: list[str]
+
+
+def _filled(columns: Sequence[Any], file: str) -> _Filled:
+    words: dict[str, int] = {}
+    found = []
+    for n, column in enumerate(columns):
+        cells = as_strings(column, "", file)
+        rows = np.flatnonzero(pc.invert(pc.is_in(cells, _EMPTY)))
+        cells = cells.take(pa.array(rows)).dictionary_encode()
+        own = [words.setdefault(word, len(words)) for word in cells.dictionary.to_pylist()]
+        raw = np.array(own, np.int32)[cells.indices.to_numpy()]
+        found.append((rows, np.full(len(rows), n), raw))
+    row, at, raw = (np.concatenate(each) for each in zip(*found, strict=True))
+    return _Filled(row, at, raw, [*words])
+
+
+def crowd_of_tags(
+    file: str,
+    format: str,  # noqa: A002
+    options: ReadOptions,
+    notes: Sequence[str],
+    *,
+    ids: pa.Array,
+    groups: pa.Array | None,
+    tokens: pa.ListArray,
+    line: NDArray[np.int64],  # [n_tokens], of every token
+    gold: Any,  # [n_tokens] tags, None if there is no column of it
+    workers: Mapping[str, Any],  # [n_tokens] tags of every worker
+    texts: pa.Array | None,
+    token_start: NDArray[np.int32] | None,
+    attributes: pa.Table | None = None,
+) -> Crowd:
+    """Make a crowd of columns with a tag per token."""
+    offsets = tokens.offsets.to_numpy().astype(np.int64)
+    item_of = np.repeat(np.arange(len(ids)), np.diff(offsets))
+    no_gold = pa.nulls(len(item_of), pa.string())
+    cells = _filled([no_gold if gold is None else gold, *workers.values()], file)
+    labels = read_labels(cells.words, options)
+    bad = np.flatnonzero(np.isin(cells.raw, list(labels.bad)))
+    bad = bad[np.lexsort((cells.column[bad], cells.row[bad]))]
+    names = ["gold", *workers]
+
+    def places() -> Iterator[tuple[int, Fault]]:
+        for i in bad.tolist():
+            row, item = int(cells.row[i]), int(item_of[cells.row[i]])
+            where = (file, int(line[row]), ids[item].as_py(), row - int(offsets[item]))
+            yield int(cells.raw[i]), Fault("", *where, names[cells.column[i]])
+
+    faults, _ = label_faults(labels, places(), options)
+    reject_unknown(faults, options)
+    known, answers = _answers(cells, labels.codes[cells.raw], len(workers), item_of, offsets)
+    counts = np.bincount(answers.worker, minlength=len(workers))
+    silent = [name for name, count in zip(workers, counts, strict=False) if not count]
+    notes = [*notes, *labels.notes]
     if silent:
         notes.append(f"{len(silent)} workers answered nothing: {', '.join(silent[:10])}")
-    notes += missing_notes(strings, np.bincount(raw, minlength=len(strings)), options)
-    n_placed = int((answers.codes >= 0).sum())
-    faults += stripped_faults(strings, grid.name, options)
-    report = ImportReport(grid.name, "wide", n_placed, n_placed, {}, tuple(faults), tuple(notes))
-    tokens = grid.at(np.arange(grid.n_rows), columns.token).cast(pa.string())
-    texts, token_start, shown = _texts(grid, columns, starts, list_array(tokens, offsets))
-    columns = replace(columns, attributes=tuple(c for c in columns.attributes if c not in shown))
+    n_each = np.bincount(cells.raw, minlength=len(cells.words))
+    notes += missing_notes(cells.words, n_each, options)
+    faults += stripped_faults(cells.words, file, options)
+    report = ImportReport(file, format, faults=tuple(faults), notes=tuple(notes))
     crowd = Crowd(
         item_ids=ids,
-        tokens=list_array(tokens, offsets),
-        worker_ids=pa.array(workers, pa.string()),
+        tokens=tokens,
+        worker_ids=pa.array(list(workers), pa.string()),
         tagset=labels.tagset,
         answers=answers,
         groups=groups,
-        gold=gold,
+        gold=None if gold is None else known,
         texts=texts,
         token_start=token_start,
-        attributes=_attributes(grid, columns, starts, offsets),
-        import_report=report,
+        attributes=attributes,
+        import_report=counted_answers(report, answers, options),
     )
     return settle(crowd, options)
 
 
-def _check_tokens(grid: Grid, token: int) -> None:
-    empty = np.flatnonzero(grid.lengths(token) == 0)
+def _answers(
+    cells: _Filled,
+    codes: NDArray[np.int16],  # [n_found] tag codes, -1 for no label
+    n_workers: int,
+    item_of: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+) -> tuple[NDArray[np.int16], Answers]:
+    """Return the gold, the first of the columns, and the answers by item and worker."""
+    gold = np.full(int(offsets[-1]), -1, np.int16)
+    known = (codes >= 0) & (cells.column == 0)
+    gold[cells.row[known]] = codes[known]
+    theirs = (codes >= 0) & (cells.column > 0)
+    row, codes = cells.row[theirs], codes[theirs]
+    answer = item_of[row] * n_workers + cells.column[theirs] - 1
+    answered = np.zeros((len(offsets) - 1) * n_workers, np.bool_)
+    answered[answer] = True
+    given = np.flatnonzero(answered)
+    answer_item, answer_worker = np.divmod(given, max(1, n_workers))
+    lengths = np.diff(offsets)[answer_item]
+    offset = np.concatenate([[0], np.cumsum(lengths)])
+    moved = np.zeros(len(answered), np.int64)  # from a token's row to its place in the answer
+    moved[given] = offset[:-1] - offsets[answer_item]
+    flat = np.full(int(offset[-1]), -1, np.int16)
+    flat[moved[answer] + row] = codes
+    attempt = np.zeros(len(answer_item), np.int16)
+    return gold, Answers(
+        answer_item.astype(np.int32), answer_worker.astype(np.int32), offset, flat, attempt
+    )
+
+
+def _item_starts(grid: Grid, strings: Mapping[str, pa.Array]) -> NDArray[np.int64]:
+    """First row of every item: after a blank line, or where the item columns change."""
+    empty = np.flatnonzero(pc.equal(strings["token"], ""))
     if len(empty):
         message = "the token is empty: remove the row, or write the token"
-        faults = [
-            Fault(message, file=grid.name, line=line, kind="empty-token")
-            for line in grid.line[empty].tolist()
-        ]
+        lines = (int(grid.line[n]) for n in empty.tolist())
+        faults = [Fault(message, grid.name, line, kind="empty-token") for line in lines]
         raise FormatError(faults)
-
-
-def _item_starts(grid: Grid, columns: Columns) -> NDArray[np.int64]:
-    """First row of every item: after a blank line, or where the item columns change."""
     new = np.diff(grid.block, prepend=-1) != 0
-    for column in (columns.item, columns.doc, columns.sent):
-        if column is not None:
-            cells = grid.at(np.arange(grid.n_rows), column)
-            new[1:] |= pc.not_equal(cells[1:], cells[:-1]).to_numpy(zero_copy_only=False)
+    for role in {"item", "doc", "sent"} & {*strings}:
+        cells = strings[role]
+        new[1:] |= pc.not_equal(cells[1:], cells[:-1]).to_numpy(zero_copy_only=False)
     return np.flatnonzero(new)
 
 
 def _item_ids(
-    grid: Grid, columns: Columns, starts: NDArray[np.int64]
+    strings: Mapping[str, pa.Array], starts: NDArray[np.int64]
 ) -> tuple[pa.Array, pa.Array | None]:
-    def cells(column: int) -> pa.Array:
-        return grid.at(starts, column).cast(pa.string())
-
-    groups = None if columns.doc is None else cells(columns.doc)
-    if columns.item is not None:
-        return cells(columns.item), groups
+    cells = {
+        role: strings[role].take(starts) for role in ("item", "doc", "sent") if role in strings
+    }
+    groups = cells.get("doc")
+    if "item" in cells:
+        return cells["item"], groups
     if groups is None:
-        if columns.sent is not None:
-            return cells(columns.sent), None
-        return pa.array([str(n + 1) for n in range(len(starts))], pa.string()), None
-    if columns.sent is not None:
-        return pc.binary_join_element_wise(groups, cells(columns.sent), "-"), groups
+        numbers = pa.array(np.arange(1, len(starts) + 1)).cast(pa.string())
+        return cells.get("sent", numbers), None
+    if "sent" in cells:
+        return pc.binary_join_element_wise(groups, cells["sent"], "-"), groups
     documents = groups.dictionary_encode().indices.to_numpy()
     order = np.argsort(documents, kind="stable")
     head = np.flatnonzero(np.diff(documents[order], prepend=-1))
@@ -314,85 +384,36 @@ def _item_ids(
     return pc.binary_join_element_wise(groups, names, "-"), groups
 
 
-def _check_unique(grid: Grid, ids: pa.Array, starts: NDArray[np.int64]) -> None:
+def check_unique(ids: pa.Array, lines: Sequence[int], file: str) -> None:
+    """Reject ids of items that come twice."""
     first: dict[str, int] = {}
     faults = []
-    for name, line in zip(ids.to_pylist(), grid.line[starts].tolist(), strict=True):
+    for name, line in zip(ids.to_pylist(), lines, strict=True):
         if (before := first.setdefault(name, line)) != line:
             message = f"the item id appears twice (first in line {before}): ids must be unique"
-            faults.append(Fault(message, grid.name, line, name, kind="duplicate-item"))
+            faults.append(Fault(message, file, line, name, kind="duplicate-item"))
     if faults:
         raise FormatError(faults)
 
 
-def _labels(
-    grid: Grid, columns: Columns
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], list[str]]:
-    """Find all label cells that are not `?` or empty."""
-    gold = -1 if columns.gold is None else columns.gold
-    wanted = np.array([gold, *columns.workers], np.int64)
-    rows, place = grid.filled("?", wanted[wanted >= 0])
-    if columns.gold is None:
-        place += 1
-    cells = grid.at(rows, wanted[place]).dictionary_encode()
-    strings = cells.dictionary.to_pylist()
-    return rows, place, cells.indices.to_numpy(zero_copy_only=False), strings
-
-
-def _answers(
-    columns: Columns,
-    rows: NDArray[np.int64],
-    place: NDArray[np.int64],
-    codes: NDArray[np.int16],
-    item_of: NDArray[np.int64],
-    offsets: NDArray[np.int64],
-) -> tuple[NDArray[np.int16] | None, Answers]:
-    gold, theirs = None, codes >= 0
-    if columns.gold is not None:
-        gold = np.full(int(offsets[-1]), -1, np.int16)
-        known = theirs & (place == 0)
-        gold[rows[known]] = codes[known]
-        theirs &= place > 0
-    if not theirs.all():
-        rows, place, codes = rows[theirs], place[theirs], codes[theirs]
-    n_workers = max(1, len(columns.workers))
-    answer = item_of[rows] * n_workers + place - 1
-    answered = np.zeros((len(offsets) - 1) * n_workers, np.bool_)
-    answered[answer] = True
-    given = np.flatnonzero(answered)
-    answer_item, answer_worker = np.divmod(given, n_workers)
-    lengths = np.diff(offsets)[answer_item]
-    offset = np.concatenate([[0], np.cumsum(lengths)])
-    moved = np.zeros(len(answered), np.int64)  # from a token's row to its place in the answer
-    moved[given] = offset[:-1] - offsets[answer_item]
-    flat = np.full(int(offset[-1]), -1, np.int16)
-    flat[moved[answer] + rows] = codes
-    attempt = np.zeros(len(answer_item), np.int16)
-    answers = Answers(
-        answer_item.astype(np.int32), answer_worker.astype(np.int32), offset, flat, attempt
-    )
-    return gold, answers
-
-
 def _texts(
-    grid: Grid, columns: Columns, starts: NDArray[np.int64], tokens: pa.ListArray
-) -> tuple[pa.Array | None, NDArray[np.int32] | None, set[int]]:
+    grid: Grid,
+    attributes: Mapping[str, pa.Array],
+    starts: NDArray[np.int64],
+    tokens: pa.ListArray,
+) -> tuple[pa.Array | None, NDArray[np.int32] | None, set[str]]:
     """Read the texts and where the tokens begin, as goldspan writes them, and their columns."""
-    place = {grid.header[c]: c for c in columns.attributes}
-    if TEXT not in place:
+    if TEXT not in attributes:
         return None, None, set()
-    cells = grid.at(np.arange(grid.n_rows), place[TEXT])
-    given = cells.take(pa.array(starts)).to_pylist()
-    texts = [read_json_text(cell) for cell in given]
-    n_filled = grid.n_rows - pc.sum(pc.equal(cells, "")).as_py()
+    cells = attributes[TEXT]
+    texts = [read_json_text(cell) for cell in cells.take(starts).to_pylist()]
     n_texts = sum(text is not None for text in texts)
-    if not n_texts or n_filled != n_texts:
+    if not n_texts or pc.sum(pc.not_equal(cells, "")).as_py() != n_texts:
         return None, None, set()
-    found, shown = pa.array(texts, pa.string()), {place[TEXT]}
-    at = place.get(OFFSETS)
-    marks = [] if at is None else grid.at(np.arange(grid.n_rows), at).to_pylist()
-    if not marks or not are_offsets(iter(marks)):
-        return found, None, shown
+    found = pa.array(texts, pa.string())
+    marks = attributes[OFFSETS].to_pylist() if OFFSETS in attributes else []
+    if not are_offsets(iter(marks)):
+        return found, None, {TEXT}
     begin: list[list[int] | None] = []
     bounds = [*starts.tolist(), grid.n_rows]
     for n, (text, words) in enumerate(zip(texts, tokens.to_pylist(), strict=True)):
@@ -405,37 +426,14 @@ def _texts(
             raise FormatError([fault]) from None
     known = [start for row in begin if row is not None for start in row]
     whole = len(known) == grid.n_rows
-    return found, np.array(known, np.int32) if whole else None, {*shown, place[OFFSETS]}
+    return found, np.array(known, np.int32) if whole else None, {TEXT, OFFSETS}
 
 
-def _attributes(
-    grid: Grid, columns: Columns, starts: NDArray[np.int64], offsets: NDArray[np.int64]
-) -> pa.Table | None:
+def _attributes(columns: Mapping[str, pa.Array], offsets: NDArray[np.int64]) -> pa.Table | None:
     """Other columns: one string per item where it is the same on all tokens, else a list."""
     found: dict[str, Any] = {}
-    for column in columns.attributes:
-        cells = grid.at(np.arange(grid.n_rows), column).cast(pa.string())
+    for name, cells in columns.items():
         codes = cells.dictionary_encode().indices.to_numpy()
-        first = np.repeat(codes[starts], np.diff(offsets))
-        constant = bool((codes == first).all())
-        name = grid.header[column]
-        found[name] = cells.take(pa.array(starts)) if constant else list_array(cells, offsets)
+        constant = (codes == np.repeat(codes[offsets[:-1]], np.diff(offsets))).all()
+        found[name] = cells.take(offsets[:-1]) if constant else list_array(cells, offsets)
     return pa.table(found) if found else None
-
-
-def _bad_places(
-    grid: Grid,
-    columns: Columns,
-    bad: dict[int, str],
-    raw: NDArray[np.int32],
-    rows: NDArray[np.int64],
-    place: NDArray[np.int64],
-    ids: pa.Array,
-    offsets: NDArray[np.int64],
-) -> Iterator[tuple[int, Fault]]:
-    for i in np.flatnonzero(np.isin(raw, list(bad))).tolist():
-        row, column = int(rows[i]), int(place[i])
-        item = int(np.searchsorted(offsets, row, side="right")) - 1
-        who = "gold" if column == 0 else grid.header[columns.workers[column - 1]]
-        name, token = ids[item].as_py(), row - int(offsets[item])
-        yield int(raw[i]), Fault("", grid.name, int(grid.line[row]), name, token, who)
