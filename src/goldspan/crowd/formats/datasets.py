@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 from goldspan._arrays import count_in_rows
 from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.crowd.builder import CrowdBuilder
-from goldspan.crowd.formats.columns import names_in_metadata, parquet_table, with_names
+from goldspan.crowd.formats.columns import names_in_metadata, parquet_table
 from goldspan.crowd.formats.span_crowd import settle_attributes
 from goldspan.crowd.formats.span_exports import SoftLabels, SpanRows
 from goldspan.crowd.formats.tag_columns import id_column
-from goldspan.crowd.labels import keep_workers
+from goldspan.crowd.labels import keep_workers, with_notes
 from goldspan.crowd.model import Crowd, known_texts, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
@@ -84,22 +84,15 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     if not source.is_folder and not source.is_parquet:
         message = "neither a folder of save_to_disk nor a Parquet file"
         raise FormatError([Fault(message, file=source.name, kind="format")])
-    if not source.is_folder:
-        table = parquet_table(source)
-        if _has_only_ours(table.column_names):
-            return read_ours(table, source.name, options)
-        return read_table(table, options, source=source.name)
-    splits = _split_tables(source)
+    splits = _split_tables(source) if source.is_folder else {"": parquet_table(source)}
     table, notes = _joined(splits, source.name, options)
     if _has_only_ours(table.column_names):
-        crowd = read_ours(table, source.name, options)
-    else:
-        crowd = read_table(table, options, source=source.name)
-        # What others saved is read by its columns; a split is one of the item only in a row of it.
-        if len(splits) > 1 and crowd.attributes is None and crowd.n_items == len(table):
-            crowd = replace(crowd, attributes=table.select([SPLIT]))
-    report = crowd.import_report
-    return replace(crowd, import_report=replace(report, notes=(*notes, *report.notes)))
+        return with_notes(read_ours(table, source.name, options), notes)
+    crowd = read_table(table, options, source=source.name)
+    # What others saved is read by its columns; a split is one of the item only in a row of it.
+    if len(splits) > 1 and crowd.attributes is None and crowd.n_items == len(table):
+        crowd = replace(crowd, attributes=table.select([SPLIT]))
+    return with_notes(crowd, notes)
 
 
 def _split_tables(source: Source) -> dict[str, pa.Table]:
@@ -131,7 +124,7 @@ def _joined(
     """Join splits to one table, and say what was changed in them for that."""
     if len(splits) == 1:
         return next(iter(splits.values())), ()
-    splits = _with_equal_names(splits, file)
+    splits = _with_spelled_labels(splits, file)
     splits, notes = _with_own_ids(splits, options)
     try:
         return pa.concat_tables(splits.values()), notes
@@ -143,54 +136,46 @@ def _joined(
         raise FormatError([Fault(message, file=file, kind="splits")]) from None
 
 
-def _with_equal_names(splits: Mapping[str, pa.Table], file: str) -> Mapping[str, pa.Table]:
-    """Number the labels of all splits alike: each has names of its own."""
-    own = {split: names_in_metadata(table.schema) for split, table in splits.items()}
-    first = next(iter(own.values()))
-    if all(names == first for names in own.values()):
+def _with_spelled_labels(splits: Mapping[str, pa.Table], file: str) -> Mapping[str, pa.Table]:
+    """Write names in place of the numbers of labels, where splits number them in several ways."""
+    named = {split: names_in_metadata(table.schema) for split, table in splits.items()}
+    first, *others = named.values()
+    if all(names == first for names in others):
         return splits
-    shared: dict[str, list[str]] = {}
-    for names in own.values():
-        for column, listed in names.items():
-            known = shared.setdefault(column, [])
-            known += [name for name in listed if name not in known]
-    return {
-        split: with_names(_renumbered(table, own[split], shared, f"{file}, split {split}"), shared)
-        for split, table in splits.items()
-    }
+    columns = {column for names in named.values() for column in names}
+    spelled = {}
+    for split, table in splits.items():
+        place = f"{file}, split {split}"
+        for column in sorted(columns & {*table.column_names}):
+            if column not in named[split]:
+                message = (
+                    f"column {column!r} has no names of labels, and that of other splits has: read "
+                    "the splits one by one"
+                )
+                raise FormatError([Fault(message, file=place, kind="names")])
+            labels = _named(table[column].to_pylist(), named[split][column], place)
+            is_list = pa.types.is_nested(table.schema.field(column).type)
+            kind = pa.list_(pa.string()) if is_list else pa.string()
+            at = table.schema.get_field_index(column)
+            table = table.set_column(at, column, pa.array(labels, kind))  # noqa: PLW2901
+        spelled[split] = table
+    return spelled
 
 
-def _renumbered(
-    table: pa.Table,
-    own: Mapping[str, Sequence[str]],
-    shared: Mapping[str, Sequence[str]],
-    file: str,
-) -> pa.Table:
-    """Number the labels of a split as all splits have them."""
-    columns = {name: table.column(name) for name in table.column_names}
-    for name in columns.keys() & shared.keys():
-        if name not in own:
-            message = (
-                f"column {name!r} has no names of labels, and that of other splits has: read the "
-                "splits one by one"
-            )
+def _named(values: Sequence[Any], names: Sequence[str], file: str) -> list[Any]:
+    """Return labels, or lists of them, by their names; None for what is no label."""
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, list):
+            found.append(_named(value, names, file))
+        elif isinstance(value, int) and value >= len(names):
+            message = f"a label is {value}, but there are only {len(names)} names"
             raise FormatError([Fault(message, file=file, kind="names")])
-        codes = {n: shared[name].index(label) for n, label in enumerate(own[name])}
-        values = [_recoded(value, codes, file) for value in columns[name].to_pylist()]
-        columns[name] = pa.array(values, columns[name].type)
-    return pa.table(columns)
-
-
-def _recoded(value: Any, codes: Mapping[int, int], file: str) -> Any:
-    """Return a label, or a list of them, in other numbers; what is no label stays."""
-    if isinstance(value, list):
-        return [_recoded(one, codes, file) for one in value]
-    if value is None or value < 0:
-        return value
-    if value not in codes:
-        message = f"a label is {value}, but there are only {len(codes)} names"
-        raise FormatError([Fault(message, file=file, kind="names")])
-    return codes[value]
+        elif isinstance(value, int):
+            found.append(None if value < 0 else names[value])
+        else:
+            found.append(value)
+    return found
 
 
 def _with_own_ids(
@@ -235,15 +220,17 @@ def _order(source: Source, parts: Mapping[str, object]) -> list[str]:
 
 def read_ours(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
     """Read a table with the columns that goldspan writes."""
-    names = names_in_metadata(table.schema)
-    header = table.column_names
+    names, header = names_in_metadata(table.schema), table.column_names
     gold = "label" if "label" in header else "ner_tags"
     workers = [column for column in header if column.startswith(_ANNOTATOR)]
-    said = [column for column in (gold, *workers) if column in header]
-    single = any(pa.types.is_integer(table.schema.field(column).type) for column in said)
+    said = [column for column in (gold, *workers) if column in names]
+    single = not any(pa.types.is_nested(table.schema.field(column).type) for column in said)
     classes = {one for listed in names.values() for one in listed}
     builder = CrowdBuilder(options.with_labels(classes), name, "datasets")
     columns = {column: table.column(column).to_pylist() for column in header if column != "probs"}
+    labels = {column: _named(columns[column], names[column], name) for column in said}
+    if single:
+        labels = {column: [one and [one] for one in labels[column]] for column in said}
     unread = [column for column in _SOFT if column in header]
     if unread:
         builder.notes.append(f"columns that are not read: {', '.join(unread)}")
@@ -254,33 +241,21 @@ def read_ours(table: pa.Table, name: str, options: ReadOptions) -> Crowd:
             for n in range(len(table))]  # fmt: skip
     nothing = [None] * len(table)
     for n, attributes in enumerate(settle_attributes(rows, builder.notes)):
-        tokens = columns["tokens"][n]
         item = builder.add_item(
             str(columns["item"][n]),
-            tokens,
+            columns["tokens"][n],
             group=columns.get("doc", nothing)[n],
             text=columns.get("text", nothing)[n],
             token_start=columns.get("token_start", nothing)[n],
-            gold=_tags(columns.get(gold, nothing)[n], names.get(gold), name),
+            gold=labels.get(gold, nothing)[n],
             attributes=attributes,
             line=n + 1,
         )
         for column in workers:
-            tags = _tags(columns[column][n], names.get(column), name)
+            tags = labels.get(column, nothing)[n]
             if tags is not None:
                 builder.add_answer(item, column.removeprefix(_ANNOTATOR), tags, line=n + 1)
     return keep_workers(builder.build(single=single), options)
-
-
-def _tags(value: Any, names: Sequence[str] | None, file: str) -> list[str | None] | None:
-    """Return the tags of a cell; None where nothing is said."""
-    if value is None or names is None:
-        return None
-    codes = value if isinstance(value, list) else [value]
-    if any(code is not None and code >= len(names) for code in codes):
-        message = f"a label is {max(codes)}, but there are only {len(names)} names"
-        raise FormatError([Fault(message, file=file, kind="names")])
-    return [None if code is None or code < 0 else names[code] for code in codes]
 
 
 # --------------------------------------------------------------------------------------------------
