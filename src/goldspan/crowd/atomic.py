@@ -67,6 +67,9 @@ def write_folder(path: str | Path, fill: Callable[[Path], None]) -> None:
         fill(temporary)
         temporary.chmod(0o777 & ~_umask())
         temporary.replace(target)
+    except OSError as error:
+        name = Path(error.filename or target).name
+        raise InputError(f"cannot write {name}: {error.strerror or error}") from None
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

@@ -135,11 +135,12 @@ def test_other_annotations_are_counted_with_their_places():
         "#2\tAnnotatorNotes T1\tso\n",
     )
     assert crowd.import_report.notes == (
-        "2 relations are not used: R1 in folder/w/a.ann line 2; * in folder/w/a.ann line 7",
-        "2 notes are not used: #1 in folder/w/a.ann line 3; #2 in folder/w/a.ann line 8",
-        "1 attributes are not used: A1 in folder/w/a.ann line 4",
-        "1 events are not used: E1 in folder/w/a.ann line 5",
-        "1 normalisations are not used: N1 in folder/w/a.ann line 6",
+        "1 attributes are not read (folder/w/a.ann line 4, worker w)",
+        "1 events are not read (folder/w/a.ann line 5, worker w)",
+        "1 normalisations are not read (folder/w/a.ann line 6, worker w)",
+        "2 notes are not read (folder/w/a.ann line 3, worker w; folder/w/a.ann line 8, worker w)",
+        "2 relations are not read "
+        "(folder/w/a.ann line 2, worker w; folder/w/a.ann line 7, worker w)",
     )
     assert crowd.import_report.faults == ()
 

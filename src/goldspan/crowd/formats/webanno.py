@@ -82,35 +82,22 @@ def write_documents(
     if CURATED in crowd.worker_ids.to_pylist():
         raise InputError(f"worker {CURATED!r} would be read as gold from this format: rename it")
 
-    def fill(folder: Path) -> None:
-        for document, worker, said in _by_file(crowd, soft):
-            name = CURATED if worker == GOLD else worker
-            place = folder / _safe(document) / f"{_safe(name)}{ending}"
-            try:
-                place.parent.mkdir(exist_ok=True)
-                save(place, said)
-            except OSError as error:
-                message = f"cannot write {place.name}: {error.strerror or error}"
-                raise InputError(message) from None
-
-    write_folder(path, fill)
-
-
-def _by_file(
-    crowd: Crowd, soft: SoftLabels | None
-) -> Iterator[tuple[str, str, list[AnnotatedSentence]]]:
-    """The sentences of every document and annotator; of an annotator's answers the last ones."""
-    files: dict[tuple[str, str], dict[str, AnnotatedSentence]] = {}
+    files: dict[tuple[str, str], dict[str, AnnotatedSentence]] = {}  # The last answers count
     for row in item_rows(crowd, soft=soft):
         document = _NO_DOCUMENT if row.group is None else row.group
         if row.gold is not None:
-            files.setdefault((document, GOLD), {})[row.id] = AnnotatedSentence(
-                row, row.gold, row.sure
-            )
+            said = AnnotatedSentence(row, row.gold, row.sure)
+            files.setdefault((document, CURATED), {})[row.id] = said
         for _, worker, spans in row.answers:
             files.setdefault((document, worker), {})[row.id] = AnnotatedSentence(row, spans)
-    for (document, worker), said in files.items():
-        yield document, worker, list(said.values())
+
+    def fill(folder: Path) -> None:
+        for (document, name), sentences in files.items():
+            place = folder / _safe(document) / f"{_safe(name)}{ending}"
+            place.parent.mkdir(exist_ok=True)
+            save(place, list(sentences.values()))
+
+    write_folder(path, fill)
 
 
 def _safe(name: str) -> str:
