@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from goldspan.crowd.alignment import FAULT_KINDS, AnswerToken, Placement, align, place
 from goldspan.crowd.alignment import Fault as AlignmentFault
@@ -216,17 +215,6 @@ def sniff(source: Source) -> bool:
     return bool(lines) and all(1 <= len(line.split()) <= 6 for line in lines)
 
 
-@dataclass
-class _Tally:
-    """What all documents together give to the report."""
-
-    n_files: int = 0
-    n_aligned: int = 0
-    n_unlabelled: int = 0
-    n_voted: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)
-
-
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read a folder of answers."""
     builder = CrowdBuilder(options, source.name, "folder")
@@ -237,32 +225,32 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     files = [file for d in documents for file in (d.gold, *d.answers.values()) if file is not None]
     labels = {line.label for file in files for line in file.lines}
     types = {label.partition("-")[2] or label for label in labels} - {"", "O"}
-    tally = _Tally()
+    unanswered = sum(not document.answers for document in documents)
     workers = sorted({worker for document in documents for worker in document.answers})
     check_workers(options.workers or (), workers, source.name)
-    for worker in workers:
-        if options.workers is None or worker in options.workers:
-            builder.add_worker(worker)
-    references = _references(documents, options, builder, types)
-    pairs = list(zip(documents, references, strict=True))
+    kept = [one for one in workers if options.workers is None or one in options.workers]
+    for worker in kept:
+        builder.add_worker(worker)
+    for document in documents:
+        document.answers = {one: file for one, file in document.answers.items() if one in kept}
+    counts: Counter[str] = Counter()
+    pairs = list(zip(documents, _references(documents, builder, types), strict=True))
     for document, reference in counted(pairs, options.progress):
-        _read_document(document, reference, options, builder, tally, types)
-    builder.reasons |= dict(tally.reasons)
-    unanswered = sum(not document.answers for document in documents)
+        _read_document(document, reference, builder, counts, types)
     builder.notes.append(
-        f"{len(documents)} documents, {tally.n_files} answer files, "
-        f"{tally.n_aligned} of them with other tokens than the reference "
+        f"{len(documents)} documents, {counts['files']} answer files, "
+        f"{counts['aligned']} of them with other tokens than the reference "
         f"(altered={options.altered})"
     )
-    if tally.n_voted:
+    if counts["voted"]:
         builder.notes.append(
-            f"the answers to {tally.n_voted} documents differ in their tokens, and there is no "
+            f"the answers to {counts['voted']} documents differ in their tokens, and there is no "
             "gold and no text: what the text is was voted"
         )
     if unanswered:
         builder.notes.append(f"{unanswered} documents have gold but no answer")
-    if tally.n_unlabelled:
-        builder.notes.append(f"{tally.n_unlabelled} lines have no label")
+    if counts["unlabelled"]:
+        builder.notes.append(f"{counts['unlabelled']} lines have no label")
     if unread := sorted(set(source.files or {}) - set(answer_paths(source))):
         builder.notes.append(f"{len(unread)} other files were not read: {_first(unread)}")
     return builder.build()
@@ -275,38 +263,38 @@ def _first(names: Sequence[str]) -> str:
 def _read_document(
     document: Document,
     reference: list[list[AnswerToken]],
-    options: ReadOptions,
     builder: CrowdBuilder,
-    tally: _Tally,
+    counts: Counter[str],
     types: set[str],
 ) -> None:
-    items = _add_items(document, reference, builder)
+    """Read what is said of a document; `counts` is what the report says of all of them."""
+    options, items = builder.options, _add_items(document, reference, builder)
     sentences = [[line.token for line in sentence] for sentence in reference]
     flat = [token for sentence in sentences for token in sentence]
     offsets = np.concatenate([[0], np.cumsum([len(s) for s in sentences])]).astype(np.int64)
+    bounds = list(zip(items, pairwise(offsets.tolist()), strict=True))
     differ = 0
-    for worker, lines in _kept(document, options).items():
-        tally.n_files += 1
+    for worker, file in document.answers.items():
+        lines = file.lines
         differ += [line.token for line in lines] != flat
         found = align(sentences, lines, types=types)
         labels = ["" if options.rename(line.label) is None else line.label for line in lines]
         placed = place(found, offsets, labels, options.altered)
-        _add_answers(document, worker, lines, placed.source, items, offsets, builder)
-        file = document.answers[worker].name
-        builder.warnings += _faults(found.faults, builder, items, file, worker)
+        chosen = placed.source.tolist()
+        for item, (a, b) in bounds:
+            if all(line < 0 for line in chosen[a:b]):
+                continue  # a sentence without a label is no answer
+            tags = [lines[i].label if i >= 0 else None for i in chosen[a:b]]
+            places = [lines[i].line if i >= 0 else 0 for i in chosen[a:b]]
+            builder.add_answer(item, worker, tags, token_lines=places, file=file.name)
+        builder.warnings += _faults(found.faults, builder, items, file.name, worker)
         lost = placed.reasons()
-        tally.n_unlabelled += lost.pop(Placement.UNLABELLED.text, 0)
-        tally.reasons.update(lost)
-    tally.n_aligned += differ
-    tally.n_voted += document.gold is None and document.text is None and differ > 0
-
-
-def _kept(document: Document, options: ReadOptions) -> dict[str, list[AnswerToken]]:
-    return {
-        worker: file.lines
-        for worker, file in document.answers.items()
-        if options.workers is None or worker in options.workers
-    }
+        counts["unlabelled"] += lost.pop(Placement.UNLABELLED.text, 0)
+        for reason, n in lost.items():
+            builder.reasons[reason] = builder.reasons.get(reason, 0) + n
+    counts["files"] += len(document.answers)
+    counts["aligned"] += differ
+    counts["voted"] += document.gold is None and document.text is None and differ > 0
 
 
 # --------------------------------------------------------------------------------------------------
@@ -314,10 +302,10 @@ def _kept(document: Document, options: ReadOptions) -> dict[str, list[AnswerToke
 
 
 def _references(
-    documents: list[Document], options: ReadOptions, builder: CrowdBuilder, types: set[str]
+    documents: list[Document], builder: CrowdBuilder, types: set[str]
 ) -> list[list[list[AnswerToken]]]:
     unknown = [d for d in documents if d.gold is None and d.text is None]
-    voted = vote_tokens([[*_kept(d, options).values()] for d in unknown], types)
+    voted = vote_tokens([[file.lines for file in d.answers.values()] for d in unknown], types)
     sentences = iter(voted)
     found = []
     for document in documents:
@@ -432,26 +420,6 @@ def _add_items(
             )
         )
     return items
-
-
-def _add_answers(
-    document: Document,
-    worker: str,
-    lines: list[AnswerToken],
-    source: NDArray[np.int32],
-    items: list[int],
-    offsets: NDArray[np.int64],
-    builder: CrowdBuilder,
-) -> None:
-    """Cut a document's labels into answers to its sentences; a sentence without any is none."""
-    chosen = source.tolist()
-    for item, a, b in zip(items, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        if all(line < 0 for line in chosen[a:b]):
-            continue
-        tags = [lines[i].label if i >= 0 else None for i in chosen[a:b]]
-        places = [lines[i].line if i >= 0 else 0 for i in chosen[a:b]]
-        file = document.answers[worker].name
-        builder.add_answer(item, worker, tags, token_lines=places, file=file)
 
 
 def _faults(

@@ -12,7 +12,7 @@ read as items with gold. Any other Parquet file is a long table, a table of span
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -62,33 +62,36 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     """Read goldspan's layout, or any other Parquet file as the sort of table that it is."""
     table = parquet_table(source)
     known = table.schema.metadata or {}
-    metadata = known.get(_KEY)
-    if metadata is None and _TAGS in known:
-        return _read_labels(table, source.name)
-    if metadata is None:
+    if not {_KEY, _TAGS} & known.keys():
         from goldspan.crowd.detection import read_parquet
 
         return read_parquet(table, source, options)
     try:
-        about = json.loads(metadata)
-        version = int(about["version"])
-        found = _read(table, about, source.name) if version <= VERSION else None
-        broken = "" if found is None else _broken(found)
+        if _KEY in known:
+            about = json.loads(known[_KEY])
+            _check_version(int(about["version"]), source.name)
+            found = _read(table, about, source.name)
+        else:
+            found = _read_labels(table, source.name)
+        broken = _broken(found)
     except _LAYOUT_ERRORS as error:
         broken = f"{type(error).__name__}: {error}"
     if broken:
         message = f"goldspan's layout is damaged ({broken}): write the file again"
         raise FormatError([Fault(message, file=source.name, kind="parquet")])
-    if found is None:
-        message = (
-            f"written by a newer goldspan (layout {version}, this one reads {VERSION}): "
-            "update goldspan"
-        )
-        raise FormatError([Fault(message, file=source.name, kind="version")])
     if options.repeated == "first":
         a = found.answers
         found = replace(found, answers=replace(a, attempt=count_first(a.item, a.worker, a.attempt)))
     return keep_workers(found, options)
+
+
+def _check_version(version: int, file: str) -> None:
+    if version > VERSION:
+        message = (
+            f"written by a newer goldspan (layout {version}, this one reads {VERSION}): "
+            "update goldspan"
+        )
+        raise FormatError([Fault(message, file=file, kind="version")])
 
 
 def write(crowd: Crowd, path: Path, more: Mapping[str, Any] | None = None) -> None:
@@ -179,6 +182,7 @@ def _answer_rows(crowd: Crowd) -> pa.Table:
 
 
 def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
+    """Read rows of items and rows of answers."""
     is_item = pc.is_null(table.column("worker"))
     items, rows = table.filter(is_item), table.filter(pc.invert(is_item))
     place = {worker: i for i, worker in enumerate(about["workers"])}
@@ -193,23 +197,17 @@ def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
     }
     item = rows.column("item").fill_null(-1).to_numpy().astype(np.int32)
     attempt = rows.column("attempt").fill_null(-1).to_numpy().astype(np.int16)
-    answers = Answers(item, worker, offset, codes, attempt, **times)
     has, listed = set(about["has"]), [f"attribute.{key}" for key in about["attributes"]]
-    attributes = items.select(listed).rename_columns(about["attributes"]) if listed else None
     placed = int((codes >= 0).sum())
-    tokens = _chunk(items.column("tokens"))
-    starts = _chunk(items.column("token_start")).flatten() if "token_start" in has else None
-    return Crowd(
+    return _crowd_of(
+        items,
+        has,
         item_ids=_chunk(items.column("id")),
-        tokens=list_array(tokens.flatten(), _bounds(tokens)),
         worker_ids=pa.array(about["workers"], pa.string()),
         tagset=Codec(tuple(about["tags"]), about["encoding"]),
-        answers=answers,
-        groups=_chunk(items.column("doc")) if "doc" in has else None,
+        answers=Answers(item, worker, offset, codes, attempt, **times),
         gold=_flat(items.column("gold"))[0] if "gold" in has else None,
-        texts=_chunk(items.column("text")) if "text" in has else None,
-        token_start=None if starts is None else starts.to_numpy().astype(np.int32),
-        attributes=attributes,
+        attributes=items.select(listed).rename_columns(about["attributes"]) if listed else None,
         import_report=ImportReport(name, "parquet", placed, placed),
         worker_facts={
             str(worker): {str(key): str(value) for key, value in facts.items()}
@@ -220,42 +218,41 @@ def _read(table: pa.Table, about: dict[str, Any], name: str) -> Crowd:
 
 def _read_labels(table: pa.Table, name: str) -> Crowd:
     """Read what `Consensus.to_arrow` made: the labels are gold, the confidence is an attribute."""
-    try:
-        about = table.schema.metadata
-        tags = json.loads(about[_TAGS])
-        encoding = about[_ENCODING].decode()
-        codec = Codec(tuple(tags), encoding)
-        tokens, labels = _chunk(table.column("tokens")), _chunk(table.column("tags"))
-        bounds, places = _bounds(tokens), {**codec.index, None: -1}
-        fit = np.array_equal(bounds, _bounds(labels))
-        gold = [places[tag] for tag in labels.flatten().to_pylist()] if fit else []
-        codes = np.array(gold, np.int16)
-        there = set(table.column_names)
-        plain = [one for one in table.column_names if not pa.types.is_nested(table[one].type)]
-        more = [one for one in plain if one not in {"item", "doc", "text", "label"}]
-        starts = _chunk(table["token_start"]).flatten() if "token_start" in there else None
-        crowd = Crowd(
-            item_ids=_chunk(table.column("item")).cast(pa.string()),
-            tokens=list_array(tokens.flatten(), bounds),
-            worker_ids=pa.array([], pa.string()),
-            tagset=codec,
-            answers=Answers.none(),
-            groups=_chunk(table.column("doc")) if "doc" in there else None,
-            gold=codes,
-            texts=_chunk(table.column("text")) if "text" in there else None,
-            token_start=None if starts is None else starts.to_numpy().astype(np.int32),
-            attributes=table.select(more) if more else None,
-            import_report=ImportReport(
-                name, "parquet", notes=("labels of an aggregation are read as gold",)
-            ),
-        )
-        broken = "not as many tags as tokens" if not fit else _broken(crowd)
-    except _LAYOUT_ERRORS as error:
-        broken = f"{type(error).__name__}: {error}"
-    if broken:
-        message = f"the labels are not as goldspan writes them ({broken}): write the file again"
-        raise FormatError([Fault(message, file=name, kind="parquet")])
-    return crowd
+    about = table.schema.metadata
+    codec = Codec(tuple(json.loads(about[_TAGS])), about[_ENCODING].decode())
+    tokens, labels = _chunk(table.column("tokens")), _chunk(table.column("tags"))
+    if not np.array_equal(_bounds(tokens), _bounds(labels)):
+        raise ValueError("not as many tags as tokens")
+    places = {**codec.index, None: -1}
+    gold = np.array([places[tag] for tag in labels.flatten().to_pylist()], np.int16)
+    plain = [one for one in table.column_names if not pa.types.is_nested(table[one].type)]
+    more = [one for one in plain if one not in {"item", "doc", "text", "label"}]
+    return _crowd_of(
+        table,
+        set(table.column_names),
+        item_ids=_chunk(table.column("item")).cast(pa.string()),
+        worker_ids=pa.array([], pa.string()),
+        tagset=codec,
+        answers=Answers.none(),
+        gold=gold,
+        attributes=table.select(more) if more else None,
+        import_report=ImportReport(
+            name, "parquet", notes=("labels of an aggregation are read as gold",)
+        ),
+    )
+
+
+def _crowd_of(items: pa.Table, has: Collection[str], **others: Any) -> Crowd:
+    """Make a crowd of a row per item, of which both layouts have some columns."""
+    tokens = _chunk(items.column("tokens"))
+    starts = _chunk(items.column("token_start")).flatten() if "token_start" in has else None
+    return Crowd(
+        tokens=list_array(tokens.flatten(), _bounds(tokens)),
+        groups=_chunk(items.column("doc")) if "doc" in has else None,
+        texts=_chunk(items.column("text")) if "text" in has else None,
+        token_start=None if starts is None else starts.to_numpy().astype(np.int32),
+        **others,
+    )
 
 
 def _broken(crowd: Crowd) -> str:
