@@ -34,7 +34,6 @@ _UNITS = {
     "cost": "millionths of the currency unit",
     "guideline": "the version of the guideline",
 }
-_NO_NUMBERS = (None,) * len(_UNITS)
 _MAX_START = 2**31 - 1
 
 
@@ -57,16 +56,25 @@ class Item(NamedTuple):
         return Fault(message, self.file, line, self.id, token, worker, kind)
 
 
+class Facts(NamedTuple):
+    """What else is known of an answer; see `goldspan.crowd.Answers`."""
+
+    attempt: int | None = None
+    started: int | None = None
+    submitted: int | None = None
+    cost: int | None = None
+    guideline: int | None = None
+
+
+NOTHING_MORE = Facts()
+
+
 class Answer(NamedTuple):
     """One answer but for its tags, as it was given, and where it stands."""
 
     item: int
     worker: int
-    attempt: int | None
-    started: int | None
-    submitted: int | None
-    cost: int | None
-    guideline: int | None
+    facts: Facts
     file: str
     line: int
     token_lines: Sequence[int] | None
@@ -103,14 +111,14 @@ def _start_faults(item: Item) -> list[Fault]:
     return [item.fault(f"{rule}, not {starts[n]}", "out-of-range", n) for n in wrong]
 
 
-def number_faults(numbers: Mapping[str, int | None]) -> list[tuple[str, str]]:
+def number_faults(facts: Facts) -> list[tuple[str, str]]:
     """Kind and message of every number that does not fit in 64 bits."""
     return [
         (
             "out-of-range",
             f"{name} ({_UNITS[name]}) must be a number from {-(2**63)} to {2**63 - 1}, not {value}",
         )
-        for name, value in numbers.items()
+        for name, value in facts._asdict().items()
         if value is not None and not -(2**63) <= value < 2**63
     ]
 
@@ -224,17 +232,8 @@ class CrowdBuilder:
             token_lines: Where each of its tokens stands, if on lines of their own.
             file: Where it stands, if not in `source`.
         """
-        item = Item(
-            item_id,
-            list(tokens),
-            group,
-            text,
-            token_start,
-            attributes or {},
-            file or self.source,
-            line,
-            token_lines,
-        )
+        known = (group, text, token_start, attributes or {})
+        item = Item(item_id, list(tokens), *known, file or self.source, line, token_lines)
         if item_id in self._places:
             self.faults.append(item.fault("the item id appears twice", "duplicate-item"))
             return self._places[item_id]
@@ -292,10 +291,10 @@ class CrowdBuilder:
             file: Where it stands, if not in `source`.
         """
         known = self._items[item]
-        numbers = (attempt, started, submitted, cost, guideline)
+        facts = Facts(attempt, started, submitted, cost, guideline)
         wrong = [] if worker in self._whole else string_faults({"worker id": worker})
-        if numbers != _NO_NUMBERS:
-            wrong += number_faults(dict(zip(_UNITS, numbers, strict=True)))
+        if facts != NOTHING_MORE:
+            wrong += number_faults(facts)
         if len(tags) != len(known.tokens):
             wrong.append(("length", f"{len(tags)} labels for {len(known.tokens)} tokens"))
         for kind, message in wrong:
@@ -304,16 +303,8 @@ class CrowdBuilder:
         if wrong:
             return
         self._whole.add(worker)
-        self._answers.append(
-            Answer(
-                item,
-                self.add_worker(worker),
-                *numbers,
-                file or self.source,
-                line,
-                token_lines,
-            )
-        )
+        number = self.add_worker(worker)
+        self._answers.append(Answer(item, number, facts, file or self.source, line, token_lines))
         self._codes.extend(self._code(tags))
 
     def build(self, *, single: bool = False) -> Crowd:
@@ -389,8 +380,8 @@ class CrowdBuilder:
         item = np.array([row.item for row in rows], np.int32)
         worker = np.array([row.worker for row in rows], np.int32)
         lengths = np.diff(self._item_offsets())[item] if len(item) else np.zeros(0, np.int64)
-        if any(row.attempt is not None for row in rows):
-            numbers = np.array([row.attempt or 0 for row in rows], np.int64)
+        if any(row.facts.attempt is not None for row in rows):
+            numbers = np.array([row.facts.attempt or 0 for row in rows], np.int64)
             self._check_attempts(item, worker, numbers)
             attempt = numbers.astype(np.int16)
             if self.options.repeated == "first":
@@ -416,7 +407,7 @@ class CrowdBuilder:
             seen.add(key)
 
     def _column(self, name: str) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-        values = [getattr(row, name) for row in self._answers]
+        values = [getattr(row.facts, name) for row in self._answers]
         if all(value is None for value in values):
             return None
         return np.array([-1 if value is None else value for value in values], np.int64)

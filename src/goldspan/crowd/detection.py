@@ -52,7 +52,7 @@ from goldspan.crowd.guessing import (
 from goldspan.crowd.labels import check_names, with_notes
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
-from goldspan.crowd.registry import FORMATS, formats, get_format, of_kind, plugin_formats
+from goldspan.crowd.registry import FORMATS, Format, formats, get_format, of_kind, plugin_formats
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, GoldspanError, InputError, UnknownNameError
 
@@ -420,15 +420,14 @@ def _with_labels(crowd: Crowd, unlabelled: str) -> Crowd:
         if not any("as gold" in one for one in report.notes) and report.format != "conll":
             return with_notes(crowd, [note])
         return crowd
-    known = FORMATS.get(report.format)
-    if unlabelled == "keep" or (known and known.holds_pools):
+    known = FORMATS.get(report.format, Format("", ""))
+    if unlabelled == "keep" or known.holds_pools:
         return crowd
     message = (
         f"there are {crowd.n_items} items, but nobody's labels (0 workers), and no gold: is this "
         f"the right file, and {report.format} its format? "
     )
-    hint = known.hint if known else "export the annotations too, not the texts alone"
-    raise FormatError([Fault(message + hint, file=report.source, kind="no-answers")])
+    raise FormatError([Fault(message + known.hint, file=report.source, kind="no-answers")])
 
 
 # --------------------------------------------------------------------------------------------------

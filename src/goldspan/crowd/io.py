@@ -143,25 +143,18 @@ def write_crowd(
     name = format or _format_of(Path(path))
     module = get_writer(name)
     takes = signature(module.write).parameters
-    given: dict[str, Any] = {"raw_csv": True} if raw_csv and "raw_csv" in takes else {}
-    if predicted is not None:
-        if "predicted" not in takes:
-            raise InputError(
-                f"format {name!r} cannot mark what nobody confirmed: it is for label-studio, "
-                "prodigy, doccano and brat",
-                parameter="predicted",
-            )
-        given["predicted"] = predicted
-    unheld = [] if soft is None else soft.lost(crowd)
-    if soft is not None and "soft" in takes:
-        given["soft"], unheld = soft, []
-    if text:
-        module.write(crowd, Path(path), **given)
-    elif "text" in takes:
-        module.write(crowd, Path(path), text=False, **given)
-    else:
+    if predicted is not None and "predicted" not in takes:
+        raise InputError(
+            f"format {name!r} cannot mark what nobody confirmed: it is for label-studio, prodigy, "
+            "doccano and brat",
+            parameter="predicted",
+        )
+    if not text and "text" not in takes:
         rule = "text=False (--no-text) is for conll, wide and long"
         raise InputError(f"format {name!r} always has the text: {rule}")
+    given = {"text": text, "raw_csv": raw_csv, "predicted": predicted, "soft": soft}
+    module.write(crowd, Path(path), **{key: given[key] for key in given if key in takes})
+    unheld = [] if soft is None or "soft" in takes else soft.lost(crowd)
     return [*lost_in_file(_confirmed(crowd, predicted), Path(path), module), *unheld]
 
 

@@ -43,8 +43,7 @@ class Option:
     help: str  # One sentence, the same in Python and on the command line
     what: str = ""  # Of one whose value must be a choice, for messages: "rule for cut tokens"
     shape: Shape = "text"  # How the command line reads it
-    choices: tuple[str, ...] = ()  # The values that it may have; empty for any
-    is_open: bool = False  # Whether other values are allowed too: `choices` are proposals then
+    choices: tuple[str, ...] = ()  # The values that it may have, or proposals if `what` is ""
     flags: tuple[str, ...] = ()  # Its names on the command line
     metavar: str = ""  # What its value is called in help texts
 
@@ -81,7 +80,6 @@ class ReadOptions:
         "--format",
         "-f",
         choices=FORMATS,
-        is_open=True,
     )
     gold: Any = _option("A second file or folder, with the gold labels.", "--gold")
     texts: Any = _option(
@@ -94,7 +92,6 @@ class ReadOptions:
         "--encoding",
         "-e",
         choices=ENCODINGS,
-        is_open=True,
     )
     columns: Mapping[str, str] = _option(
         "Name or number of the column for a role, for example item=question or tag=4.",

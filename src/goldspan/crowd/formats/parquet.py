@@ -74,11 +74,15 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         else:
             found = _read_labels(table, source.name)
         broken = _broken(found)
+    except FormatError:
+        raise
     except _LAYOUT_ERRORS as error:
         broken = f"{type(error).__name__}: {error}"
     if broken:
         message = f"goldspan's layout is damaged ({broken}): write the file again"
         raise FormatError([Fault(message, file=source.name, kind="parquet")])
+    if _KEY not in known:
+        return found
     if options.repeated == "first":
         a = found.answers
         found = replace(found, answers=replace(a, attempt=count_first(a.item, a.worker, a.attempt)))

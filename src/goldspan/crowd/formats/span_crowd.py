@@ -14,12 +14,14 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from goldspan.crowd.builder import NOTHING_MORE as NOTHING_MORE
 from goldspan.crowd.builder import CrowdBuilder
+from goldspan.crowd.builder import Facts as Facts
 from goldspan.crowd.formats.char_spans import (
     MAX_MESSAGE,
     CharSpan,
@@ -63,19 +65,6 @@ class Labels:
     # Tokens without a label, as ranges
     skipped: list[tuple[int, int]] = field(default_factory=list)
     tags: list[str | None] | None = None
-
-
-class Facts(NamedTuple):
-    """What else is known of an answer; see `goldspan.crowd.Answers`."""
-
-    attempt: int | None = None
-    started: int | None = None
-    submitted: int | None = None
-    cost: int | None = None
-    guideline: int | None = None
-
-
-NOTHING_MORE = Facts()
 
 
 @dataclass
