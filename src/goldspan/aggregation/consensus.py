@@ -25,7 +25,7 @@ from goldspan.crowd.formats.parquet import METHOD
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.grid import any_formula, guard, marked
 from goldspan.crowd.losses import UNUSED, lost_in_gold
-from goldspan.crowd.model import ItemText, item_texts, known_texts, list_array
+from goldspan.crowd.model import ItemText, columns_of_items, item_texts, known_texts, list_array
 from goldspan.crowd.registry import formats, get_writer
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
 from goldspan.spans import Codec, Tagged, find_spans
@@ -396,19 +396,13 @@ class Consensus:
         columns = {
             "item": crowd.item_ids,
             **({"label": crowd.labels_of(self.codes)} if crowd.is_classification else {}),
-            "tokens": list_array(crowd.tokens.flatten(), crowd.offsets),
+            **columns_of_items(crowd, known_texts(crowd)),
             "tags": list_array(tags, crowd.offsets),
             "token_confidence": list_array(pa.array(self.token_confidence), crowd.offsets),
             "probs": list_array(probs, crowd.offsets),
             "confidence": pa.array(self.confidence),
             "spans": list_array(found, bounds),
         }
-        if crowd.groups is not None:
-            columns["doc"] = crowd.groups
-        if any(text is not None for text in known_texts(crowd)):
-            columns["text"] = pa.array(known_texts(crowd), pa.string())
-        if crowd.token_start is not None:
-            columns["token_start"] = list_array(pa.array(crowd.token_start), crowd.offsets)
         for name, numbers in self.item_columns.items():
             columns[name] = pa.array(numbers, mask=np.isnan(numbers))
         if self.sets:

@@ -573,6 +573,18 @@ def item_texts(crowd: Crowd) -> Iterator[ItemText]:
         yield ItemText(joined, bounds, is_own=False)
 
 
+def columns_of_items(crowd: Crowd, texts: Sequence[str | None] | pa.Array) -> dict[str, pa.Array]:
+    """Return what formats with a row per item share: tokens, and what is known beside them."""
+    columns = {"tokens": list_array(crowd.tokens.flatten(), crowd.offsets)}
+    if crowd.groups is not None:
+        columns["doc"] = crowd.groups
+    if any(text is not None for text in texts):
+        columns["text"] = pa.array(texts, pa.string())
+    if crowd.token_start is not None:
+        columns["token_start"] = list_array(pa.array(crowd.token_start), crowd.offsets)
+    return columns
+
+
 def known_texts(crowd: Crowd) -> list[str | None]:
     """Return the text of every item where it is known."""
     # The one token of a single label is its text, unless it is only the item's id

@@ -139,8 +139,10 @@ def test_other_annotations_are_counted_with_their_places():
         "1 events are not read (folder/w/a.ann line 5, worker w)",
         "1 normalisations are not read (folder/w/a.ann line 6, worker w)",
         "2 notes are not read (folder/w/a.ann line 3, worker w; folder/w/a.ann line 8, worker w)",
-        "2 relations are not read "
-        "(folder/w/a.ann line 2, worker w; folder/w/a.ann line 7, worker w)",
+        (
+            "2 relations are not read (folder/w/a.ann line 2, worker w; "
+            "folder/w/a.ann line 7, worker w)"
+        ),
     )
     assert crowd.import_report.faults == ()
 

@@ -12,7 +12,7 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,26 +49,18 @@ _SENTENCE_ID = re.compile(rb"<\w+:Sentence\s(?:[^>]*?\s)?id=\"([^\"]*)\"")
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def _is_xmi(source: Source) -> bool:
-    files = listed_files(source, ".xmi")
-    if not files or b"<" not in files[0].source.data[:9999]:
-        return False
-    return b"http:///uima/cas.ecore" in files[0].source.data
-
-
-def _is_json(source: Source) -> bool:
-    files = listed_files(source, ".json")
-    if not files or files[0].source.data.lstrip()[:1] != b"{":
-        return False
-    return b'"%TYPES"' in files[0].source.data and b'"%FEATURE_STRUCTURES"' in files[0].source.data
-
-
 class _Format(NamedTuple):
     """One of the two ways to write a CAS; what `FORMATS` needs of a module."""
 
     name: str
     ending: str
-    sniff: Callable[[Source], bool]
+    start: bytes  # The first byte that is no white space
+    signs: tuple[bytes, ...]  # What stands in every such file
+
+    def sniff(self, source: Source) -> bool:
+        files = listed_files(source, self.ending)
+        data = files[0].source.data if files else b""
+        return _first_byte(data) == self.start and all(sign in data for sign in self.signs)
 
     def check(self) -> None:
         _cassis()
@@ -112,14 +104,19 @@ class _Format(NamedTuple):
         write_documents(crowd, path, soft, self.ending, save)
 
 
-XMI = _Format("xmi", ".xmi", _is_xmi)
-JSON = _Format("cas-json", ".json", _is_json)
+XMI = _Format("xmi", ".xmi", b"<", (b"http:///uima/cas.ecore",))
+JSON = _Format("cas-json", ".json", b"{", (b'"%TYPES"', b'"%FEATURE_STRUCTURES"'))
+
+
+def _first_byte(data: bytes) -> bytes:
+    """Return the first byte after a byte order mark and white space."""
+    return data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
 
 
 def _sentence_ids(file: File) -> Iterable[str]:
     """List the ids of the sentences of a file, without building its CAS."""
     data = file.source.data
-    if data.lstrip()[:1] != b"{":
+    if _first_byte(data) != b"{":
         return [found.decode("utf-8", "replace") for found in _SENTENCE_ID.findall(data)]
     try:
         listed = json.loads(data)["%FEATURE_STRUCTURES"]
@@ -142,7 +139,7 @@ def _types(cassis: Any, source: Source) -> Any:
 
 def _read_file(crowd: SpanCrowd, cassis: Any, file: File, types: Any, *, is_shared: bool) -> None:
     record = Record({}, file.source.name, 1, worker=file.worker)
-    is_json = file.source.data.lstrip()[:1] == b"{"
+    is_json = _first_byte(file.source.data) == b"{"
     if not is_json and types is None:
         message = f"no {_TYPES} beside it: export the folder or the .zip with the type system"
         raise record.error(message, "types")
@@ -168,7 +165,7 @@ def _read_file(crowd: SpanCrowd, cassis: Any, file: File, types: Any, *, is_shar
 def _read_cas(
     crowd: SpanCrowd, cas: Any, file: File, record: Record, n_units: int, *, is_shared: bool
 ) -> None:
-    text, document = cas.sofa_string or "", file.document
+    text = cas.sofa_string or ""
     kind, feature = _kind(crowd, cas, record)
     sentences, tokens = _select(cas, SENTENCE), _select(cas, TOKEN)
     spans = [] if kind is None else _select(cas, kind)
@@ -180,9 +177,7 @@ def _read_cas(
     for number, (first, last, name) in enumerate(places, start=1):
         if not text[first:last].strip():
             continue
-        is_whole = bool(name) and not (document and is_shared)
-        own_id = name or str(number)
-        here = record.at(item=own_id if is_whole or not document else f"{document}-{own_id}")
+        here = record.at(item=file.item_id(name, number, is_shared=is_shared))
         inside = [one for one in rest if first <= one.begin and one.end <= last]
         rest = [one for one in rest if one.begin < first or one.end > last]
         with collect(crowd.faults):
@@ -191,7 +186,7 @@ def _read_cas(
                 raise here.error(message, "duplicate-item")
             names.add(here.item)
             own = [(a - first, b - first) for a, b in bounds if first <= a < b <= last]
-            item = _item(crowd, here, text[first:last], own, document)
+            item = _item(crowd, here, text[first:last], own, file.document)
             gone = [CharSpan("", max(one.begin - first, 0), one.end - first) for one in rest]
             crowd.leave_open(
                 here, [span for span in gone if span.end > 0 and span.start < last - first]

@@ -27,7 +27,7 @@ from goldspan.crowd.formats.span_crowd import settle_attributes
 from goldspan.crowd.formats.span_exports import SoftLabels, SpanRows
 from goldspan.crowd.formats.tag_columns import id_column
 from goldspan.crowd.labels import keep_workers, with_notes
-from goldspan.crowd.model import Crowd, known_texts, list_array
+from goldspan.crowd.model import Crowd, columns_of_items, known_texts, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError
@@ -300,15 +300,7 @@ def _write_split(folder: Path, table: pa.Table) -> None:
 def to_table(crowd: Crowd, soft: SoftLabels | None = None) -> pa.Table:
     """Return a row per item, with the features that `datasets` reads in the metadata."""
     single = crowd.is_classification
-    columns: dict[str, pa.Array] = {"item": crowd.item_ids}
-    if crowd.groups is not None:
-        columns["doc"] = crowd.groups
-    texts = known_texts(crowd)
-    if any(text is not None for text in texts):
-        columns["text"] = pa.array(texts, pa.string())
-    columns["tokens"] = list_array(crowd.tokens.flatten(), crowd.offsets)
-    if crowd.token_start is not None:
-        columns["token_start"] = list_array(pa.array(crowd.token_start), crowd.offsets)
+    columns = {"item": crowd.item_ids, **columns_of_items(crowd, known_texts(crowd))}
     classes = []
     if crowd.gold is not None:
         name = "label" if single else "ner_tags"

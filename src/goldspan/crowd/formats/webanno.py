@@ -113,6 +113,11 @@ class File(NamedTuple):
     document: str | None  # The document, None if the file names none
     worker: str  # The annotator, "gold" for what was curated
 
+    def item_id(self, own: str | None, number: int, *, is_shared: bool) -> str:
+        """Return the id of a sentence: its own or its number, with the document if need be."""
+        named = own or str(number)
+        return f"{self.document}-{named}" if self.document and (is_shared or not own) else named
+
 
 def listed_files(source: Source, *endings: str) -> list[File]:
     """Return the files of a folder or an archive with one of some endings."""
@@ -237,9 +242,7 @@ def _read_file(crowd: SpanCrowd, file: File, *, is_shared: bool) -> None:
     whole = []
     for number, one in enumerate(sentences, start=1):
         with collect(crowd.faults):
-            name = one.id or str(number)
-            if file.document and (is_shared or not one.id):
-                name = f"{file.document}-{name}"
+            name = file.item_id(one.id, number, is_shared=is_shared)
             one.record = one.record.at(item=name)
             first = first_lines.setdefault(name, one.record.line)
             if first < one.record.line:
