@@ -12,7 +12,7 @@ from typing import NamedTuple
 from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.formats.char_spans import CharSpan, code_point, cut_text, reads_otherwise
 from goldspan.crowd.formats.json_records import Record, collect, shown, stem
-from goldspan.crowd.formats.span_crowd import GOLD, Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import GOLD, Item, Labels, SpanCrowd, pieces_within
 from goldspan.crowd.formats.span_exports import PREDICTED_BY, ItemRow, item_rows, reject_gold_worker
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
@@ -344,7 +344,7 @@ def _in_line(
         return number, CharSpan(whole.type, a - first, b - first)
     crowd.leave_out(one, f"{message}: left out", why)
     for number, other in document.items.items():  # its tokens have no label then
-        first, size = document.starts[number], len(other.cut.text or "")
-        inner = [(max(a - first, 0), min(b - first, size)) for a, b in bounds]
-        crowd.leave_open(one.at(item=other.id), [CharSpan("", a, b) for a, b in inner if a < b])
+        first = document.starts[number]
+        last = first + len(other.cut.text or "")
+        crowd.leave_open(one.at(item=other.id), pieces_within(bounds, first, last))
     return None

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text
 from goldspan.crowd.formats.json_records import Record, collect
-from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd
+from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd, pieces_within
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.formats.webanno import (
     AnnotatedSentence,
@@ -187,11 +187,15 @@ def _read_cas(
             names.add(here.item)
             own = [(a - first, b - first) for a, b in bounds if first <= a < b <= last]
             item = _item(crowd, here, text[first:last], own, file.document)
-            gone = [CharSpan("", max(one.begin - first, 0), one.end - first) for one in rest]
             crowd.leave_open(
-                here, [span for span in gone if span.end > 0 and span.start < last - first]
+                here, pieces_within([(one.begin, one.end) for one in rest], first, last)
             )
-            crowd.answer_or_gold(item, here, _labels(crowd, item, here, inside, first, feature))
+            labels = [str(getattr(one, feature, None) or "") for one in inside]
+            found = [
+                CharSpan(label, one.begin - first, one.end - first)
+                for label, one in zip(labels, inside, strict=True)
+            ]
+            crowd.answer_or_gold(item, here, Labels(crowd.place(item, here, found)))
     _list_unread(crowd, cas, record, {one.type.name for one in spans})
     n_sure = sum(bool(getattr(one, "confidence", None)) for one in spans)
     crowd.leave_unread("confidences of spans", record, n_sure)
@@ -239,19 +243,6 @@ def _list_unread(crowd: SpanCrowd, cas: Any, record: Record, taken: set[str]) ->
     for name, n in found.items():
         if name not in {SENTENCE, TOKEN, *taken} and not name.startswith(_STRUCTURE):
             crowd.leave_unread(f"annotations of the layer {name[-60:]!r}", record, n)
-
-
-def _labels(
-    crowd: SpanCrowd, item: Item, record: Record, spans: Sequence[Any], first: int, feature: str
-) -> Labels:
-    found = []
-    for one in spans:
-        label = getattr(one, feature, None)
-        if label:
-            found.append(CharSpan(str(label), one.begin - first, one.end - first))
-        else:
-            crowd.leave_out(record, "a span without a label", "span without a label")
-    return Labels(crowd.place(item, record, found))
 
 
 def _kind(crowd: SpanCrowd, cas: Any, record: Record) -> tuple[str | None, str]:

@@ -182,7 +182,10 @@ class SpanCrowd:
         if self._whole_words and not text.isascii():
             self._judge_offsets(record, text, spans)
         for span in spans:
-            _, a, b, covers = span
+            kind, a, b, covers = span
+            if not kind:
+                self.leave_out(record, "a span without a label", "span without a label")
+                continue
             is_whole = covers is None and unit == "codepoint" and a < b and a in starts
             # Most spans are whole tokens, whose offsets need not be counted.
             if is_whole and b in stops and not (text[a].isspace() or text[b - 1].isspace()):
@@ -609,6 +612,12 @@ def unread_notes(not_read: Mapping[str, Sequence[str]]) -> list[str]:
         more = ["…"] if len(first) > MAX_PLACES else []
         notes.append(f"{len(places)} {kind} are not read ({'; '.join(first[:MAX_PLACES] + more)})")
     return notes
+
+
+def pieces_within(bounds: Iterable[tuple[int, int]], first: int, last: int) -> list[CharSpan]:
+    """Return what places of a document cover of a part of it, in characters of that part."""
+    inner = [(max(a, first) - first, min(b, last) - first) for a, b in bounds]
+    return [CharSpan("", a, b) for a, b in inner if a < b]
 
 
 def _touched(bounds: Sequence[tuple[int, int]], span: CharSpan) -> tuple[int, int]:

@@ -382,12 +382,10 @@ def _read_sentence(crowd: SpanCrowd, file: File, one: _Sentence) -> None:
         crowd.leave_unread(what, one.record)
     cut = cut_text(one.record, text, tokens, starts)
     item = crowd.item(one.record, cut, group=file.document)
-    spans = []
-    for (label, _), (first, last) in one.spans.items():
-        if label is None:
-            crowd.leave_out(one.record, "a span without a label", "span without a label")
-        else:
-            spans.append(CharSpan(label, points[first], points[last]))
+    spans = [
+        CharSpan(label or "", points[first], points[last])
+        for (label, _), (first, last) in one.spans.items()
+    ]
     gone = [CharSpan("", points[first], points[last]) for first, last in one.left_out]
     crowd.leave_open(one.record, gone)
     placed = crowd.place(item, one.record, spans)
