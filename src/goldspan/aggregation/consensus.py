@@ -393,15 +393,17 @@ class Consensus:
         parts = [column.combine_chunks() for column in table.columns]
         found = pa.StructArray.from_arrays(parts, table.column_names)
         bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
+        facts = columns_of_items(crowd, known_texts(crowd))
         columns = {
             "item": crowd.item_ids,
             **({"label": crowd.labels_of(self.codes)} if crowd.is_classification else {}),
-            **columns_of_items(crowd, known_texts(crowd)),
+            "tokens": facts.pop("tokens"),
             "tags": list_array(tags, crowd.offsets),
             "token_confidence": list_array(pa.array(self.token_confidence), crowd.offsets),
             "probs": list_array(probs, crowd.offsets),
             "confidence": pa.array(self.confidence),
             "spans": list_array(found, bounds),
+            **facts,
         }
         for name, numbers in self.item_columns.items():
             columns[name] = pa.array(numbers, mask=np.isnan(numbers))

@@ -573,13 +573,12 @@ def item_texts(crowd: Crowd) -> Iterator[ItemText]:
         yield ItemText(joined, bounds, is_own=False)
 
 
-def columns_of_items(crowd: Crowd, texts: Sequence[str | None] | pa.Array) -> dict[str, pa.Array]:
+def columns_of_items(crowd: Crowd, texts: Sequence[str | None]) -> dict[str, pa.Array]:
     """Return what formats with a row per item share: tokens, and what is known beside them."""
-    columns = {"tokens": list_array(crowd.tokens.flatten(), crowd.offsets)}
-    if crowd.groups is not None:
-        columns["doc"] = crowd.groups
+    columns = {} if crowd.groups is None else {"doc": crowd.groups}
     if any(text is not None for text in texts):
         columns["text"] = pa.array(texts, pa.string())
+    columns["tokens"] = list_array(crowd.tokens.flatten(), crowd.offsets)
     if crowd.token_start is not None:
         columns["token_start"] = list_array(pa.array(crowd.token_start), crowd.offsets)
     return columns
