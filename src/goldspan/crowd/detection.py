@@ -403,8 +403,7 @@ def _opened_rows(source: Any, name: str | None) -> Any:
                 raise InputError(f"the list of dicts cannot be written as JSON: {error}") from None
             return rows_as_table(source)
         opened = Source("<list>", data, text_encoding="utf-8")
-        fits = (one for one in of_kind("records") if get_format(one).sniff(opened))
-        if name is not None or next(fits, None) is not None:
+        if name is not None or is_annotated(opened):
             return opened
     return rows_as_table(source)
 
