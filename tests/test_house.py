@@ -50,7 +50,7 @@ SHARED = {
 }
 BUDGET = {
     "": 2_260, "aggregation": 14_203, "annotators": 3_035, "auditing": 1_115, "campaign": 7_678,
-    "chains": 1_490, "cli": 7_959, "crowd": 18_393, "report": 2_995, "runners": 890,
+    "chains": 1_490, "cli": 7_959, "crowd": 18_405, "report": 2_995, "runners": 890,
     "selection": 2_965, "simulation": 1_649, "spans": 2_705, "store": 6_615, "tagger": 5_330,
     "web": 10_680, "workers": 6_983,
 }  # fmt: skip

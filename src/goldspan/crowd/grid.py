@@ -34,6 +34,8 @@ _QUOTED = re.compile(r'(?:\A|\t|\n|\r)"(?:[^"]|"")*?(?:""|\t|\n|\r)(?:[^"]|"")*"
 """A cell of a TSV that only a program that quotes would have written."""
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 _NEWLINE, _SPACE = 10, 32
+_MANY = 100
+"""Columns from which on runs of equal cells are kept as one."""
 _BLOCK, _CELLS = 1 << 22, 1 << 17
 """Bytes, and cells that may be quoted, that are read at a time."""
 _NO_CELL = dict.fromkeys(map(ord, "\t\n\r\0"), " ")
@@ -61,7 +63,8 @@ class Grid:
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return one column, [n_rows]."""
-        return self.table.column(name)
+        column = self.table.column(name)
+        return pc.run_end_decode(column) if pa.types.is_run_end_encoded(column.type) else column
 
 
 def guess_delimiter(first_line: str) -> str:
@@ -208,14 +211,15 @@ def _read_plain(source: Source, mark: str) -> Grid:
     block_of = np.cumsum(gaps, dtype=np.int64)
     cells = raw if is_row.all() else data[np.repeat(is_row, sizes + 1)].tobytes()
     longest = int(sizes[rows].max())
-    del bare
+    del bare, data
+    source.release_text()
     table = _table_of(cells, names, mark, longest) if len(rows) > 1 else pa.table({})
     return Grid(source.name, table, rows[1:] + 1, block_of[1:])
 
 
 def _table_of(lines: bytes, names: Sequence[str], mark: str, longest: int) -> pa.Table:
     """Read lines, a header first, whose cells are never quoted."""
-    return pa_csv.read_csv(
+    reader = pa_csv.open_csv(
         pa.BufferReader(lines),
         pa_csv.ReadOptions(
             column_names=names,
@@ -228,6 +232,11 @@ def _table_of(lines: bytes, names: Sequence[str], mark: str, longest: int) -> pa
             check_utf8=False, null_values=[], column_types=dict.fromkeys(names, pa.string())
         ),
     )
+    if len(names) < _MANY:
+        return reader.read_all()
+    # Of many annotators few answer an item: most cells are empty, as those above and below are.
+    runs = ([pc.run_end_encode(column) for column in batch.columns] for batch in reader)
+    return pa.Table.from_batches([pa.record_batch(columns, list(names)) for columns in runs])
 
 
 def csv_rows(

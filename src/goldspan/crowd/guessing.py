@@ -131,12 +131,13 @@ def open_table(
     With `is_exact` the cells of a file are exactly those that it has, line ends included.
     """
     if not (source.is_parquet or source.table is not None):
+        notes = source.text.notes  # the text may be gone afterwards
         if is_exact:
             grid = exact_grid(source, options.delimiter)
         else:
             grid, options = _named_grid(source, options)
         found = find(grid.header, options)
-        notes = (*source.text.notes, *grid.notes, *_unread(grid.header, found))
+        notes = (*notes, *grid.notes, *_unread(grid.header, found))
         return replace(grid, notes=notes), found, options
     found, header = dict[str, str](), list[str]()
 

@@ -160,7 +160,8 @@ def _read(
         tokens=tokens,
         line=lines,
         gold=tags[gold] if gold else None,
-        workers={column: tags[column] for column in workers},
+        workers=workers,
+        given=(tags[column] for column in workers),
         texts=_known(plain.get("text")),
         token_start=starts,
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -153,7 +153,6 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         return {name: name for name in header}
 
     grid, _, options = open_table(source, options, every)
-    source.release_text()
     others = options.workers or ()
     check_named(options.columns.values(), grid.header, grid.name)
     check_named(others, grid.header, grid.name, "worker column")
@@ -223,7 +222,8 @@ def _read(grid: Grid, found: Mapping[str, str], options: ReadOptions) -> Crowd:
         tokens=tokens,
         line=np.asarray(grid.line),
         gold=grid.column(found["gold"]) if "gold" in found else None,
-        workers={name: grid.column(name) for name in workers},
+        workers=workers,
+        given=map(grid.column, workers),
         texts=texts,
         token_start=token_start,
         attributes=_attributes({n: a for n, a in attributes.items() if n not in shown}, offsets),
@@ -242,7 +242,7 @@ class _Filled(NamedTuple):
     words: list[str]
 
 
-def _filled(columns: Sequence[Any], file: str) -> _Filled:
+def _filled(columns: Iterable[Any], file: str) -> _Filled:
     words: dict[str, int] = {}
     found = []
     for n, column in enumerate(columns):
@@ -267,7 +267,8 @@ def crowd_of_tags(
     tokens: pa.ListArray,
     line: NDArray[np.int64],  # [n_tokens], of every token
     gold: Any,  # [n_tokens] tags, None if there is no column of it
-    workers: Mapping[str, Any],  # [n_tokens] tags of every worker
+    workers: Sequence[str],
+    given: Iterable[Any],  # [n_tokens] tags of every worker, one at a time
     texts: pa.Array | None,
     token_start: NDArray[np.int32] | None,
     attributes: pa.Table | None = None,
@@ -276,7 +277,7 @@ def crowd_of_tags(
     offsets = tokens.offsets.to_numpy().astype(np.int64)
     item_of = np.repeat(np.arange(len(ids)), np.diff(offsets))
     no_gold = pa.nulls(len(item_of), pa.string())
-    cells = _filled([no_gold if gold is None else gold, *workers.values()], file)
+    cells = _filled(chain([no_gold if gold is None else gold], given), file)
     labels = read_labels(cells.words, options)
     bad = np.flatnonzero(np.isin(cells.raw, list(labels.bad)))
     bad = bad[np.lexsort((cells.column[bad], cells.row[bad]))]
@@ -303,7 +304,7 @@ def crowd_of_tags(
     crowd = Crowd(
         item_ids=ids,
         tokens=tokens,
-        worker_ids=pa.array(list(workers), pa.string()),
+        worker_ids=pa.array(workers, pa.string()),
         tagset=labels.tagset,
         answers=answers,
         groups=groups,
