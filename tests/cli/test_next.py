@@ -70,7 +70,7 @@ def test_known_truth_is_learned_from(run, labels, tmp_path):
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["--confidence", "1.5"], 1, "between 0 and 1"),
+        (["--confidence", "1.5"], 1, "above 0 and below 1"),
         (["--rule", "sure(3)"], 1, "unknown stopping rule 'sure'"),
         (["--method", "mv-token"], 1, "shares of votes"),
         (["--prices", "-1"], 1, "must lie in 0"),
