@@ -19,6 +19,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.known:study",
         "what checked items make of the labels of all others",
     ),
+    "layers": (
+        "studies.layers:study",
+        "spans that overlap, any number of labels, labels on a scale: beside votes and oracles",
+    ),
     "li-liu": (
         "studies.li_liu.study:study",
         "Li and Liu 2015: whom to hire within a budget, simulated pools and bluebirds",

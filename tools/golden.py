@@ -128,7 +128,7 @@ def method_names() -> list[str]:
 
     own = [text for text in TEXTS if text != "encoder"]
     texts = [f"{name}+{text}" for name in METHODS if name.startswith("bsc-") for text in own]
-    return [*METHODS, *texts]
+    return [*(name for name in METHODS if name != "ordinal"), *texts]  # its labels are numbers
 
 
 def format_names() -> list[str]:

@@ -184,7 +184,7 @@ class Shelf:
         if source.startswith(LABELS):
             crowd = read_crowd(next(path.glob("labels.csv*")), gold=path / "truth.csv")
             return _anonymous(crowd)
-        crowd = read_crowd(path)
+        crowd = read_crowd(path, overlapping="longest")
         if source == TIMES:
             return with_known_spans(crowd, path.with_name("gold.csv"))
         if not source.startswith("ner_mturk"):

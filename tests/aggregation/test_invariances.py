@@ -18,7 +18,9 @@ from goldspan.aggregation import get_aggregator, methods
 from goldspan.spans import Codec
 
 METHODS = [
-    name for name in methods() if "+" not in name or name in {"bsc-seq+words", "bsc-seq+crf"}
+    name
+    for name in methods()
+    if ("+" not in name and name != "ordinal") or name in {"bsc-seq+words", "bsc-seq+crf"}
 ]
 KINDS = {
     "labels": Codec.from_types(["a", "b", "c"], "PLAIN"),

@@ -304,7 +304,11 @@ def test_what_was_not_read_is_said_by_convert_and_agreement(tmp_path):
     path = tmp_path / "tasks.jsonl"
     task = {"text": "Ann sang in Rome.", "answer": "accept", "spans": nested}
     path.write_text("".join(json.dumps({**task, "_annotator_id": w}) + "\n" for w in "ab"))
-    for command in (["convert", path, "-o", tmp_path / "x.parquet"], ["agreement", path]):
+    rule = ["--overlapping", "longest"]
+    for command in (
+        ["convert", path, "-o", tmp_path / "x.parquet", *rule],
+        ["agreement", path, *rule],
+    ):
         said = goldspan_run(*command).stderr
         assert "tasks.jsonl: 2 not placed: nested span" in said
         facts = json.loads(done(*command, "--json", *(["--overwrite"] if "-o" in command else [])))

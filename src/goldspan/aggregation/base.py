@@ -340,8 +340,8 @@ def as_crowd(crowd: Any) -> Crowd:
 def text_of(crowd: Crowd) -> Text:
     """Return the words of a crowd with their documents."""
     group = None
-    if crowd.groups is not None:
-        names = np.asarray(crowd.groups.to_pylist(), object).astype(str)
+    if crowd.documents is not None:
+        names = np.asarray(crowd.documents.to_pylist(), object).astype(str)
         group = np.unique(names, return_inverse=True)[1].astype(np.int64)
     words = crowd.tokens.flatten().cast(pa.large_string())
     return Text(words, crowd.offsets, group)

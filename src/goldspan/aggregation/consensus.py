@@ -24,6 +24,7 @@ from goldspan.crowd.formats.conll import conll_lines
 from goldspan.crowd.formats.parquet import METHOD
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.grid import any_formula, guard, marked
+from goldspan.crowd.layers import YES, by_whole
 from goldspan.crowd.losses import UNUSED, lost_in_gold
 from goldspan.crowd.model import ItemText, columns_of_items, item_texts, known_texts, list_array
 from goldspan.crowd.registry import formats, get_writer
@@ -155,12 +156,18 @@ class Consensus:
         """The label of every item of a crowd of single labels.
 
         Strings, or what came in a DataFrame: whole numbers, numbers or truth values. None where
-        nobody answered.
+        nobody answered. Where items have any number of labels, the list of those that hold.
 
         Raises:
             UnavailableError: The items are not single labels.
         """
         text, crowd = self.label_array, self.crowd
+        if crowd.wholes is not None:
+            return [
+                [part for part, label in parts if label == YES]
+                if any(label is not None for _, label in parts) else None
+                for _, parts in by_whole(crowd, text.to_pylist())
+            ]  # fmt: skip
         found = text if crowd.labels_are_text else crowd.labels_of(self.codes)
         return list(found.to_pylist())
 
@@ -176,6 +183,19 @@ class Consensus:
         words = pa.array(self.tagset.tags, pa.string())
         return words.take(pa.array(self.codes, mask=self.codes < 0))
 
+    @property
+    def label_probs(self) -> pa.Table:
+        """Where items have any number of labels: item, label, and the probability that it holds.
+
+        Raises:
+            UnavailableError: The items have one label each, or spans.
+        """
+        crowd = self.crowd
+        if crowd.wholes is None or not crowd.is_classification:
+            raise UnavailableError("label_probs are of items with any number of labels")
+        holds = self.token_probs[:, crowd.tagset.index[YES]]
+        return pa.table({"item": crowd.wholes, "label": crowd.parts, "probability": holds})
+
     @cached_property
     def span_array(self) -> SpanArray:
         """The spans as arrays."""
@@ -188,11 +208,18 @@ class Consensus:
         Where the crowd has texts also `start_char` and `end_char`, in code points of the item's
         text, and `text`, what the span covers; null for items whose text is not known.
         """
+        wholes = self.crowd.wholes
+        return self._part_spans if wholes is None else _each_once(self._part_spans, wholes)
+
+    @cached_property
+    def _part_spans(self) -> pa.Table:
+        """The table of spans in the order of `span_array`, every part of an item by itself."""
         found = self.span_array
         base = self.crowd.offsets[found.item]
+        ids = self.crowd.item_ids if self.crowd.wholes is None else self.crowd.wholes
         return pa.table(
             {
-                "item": self.crowd.item_ids.take(pa.array(found.item)),
+                "item": ids.take(pa.array(found.item)),
                 "start": pa.array((found.start - base).astype(np.int32)),
                 "end": pa.array((found.end - base).astype(np.int32)),
                 "type": pa.array([self.tagset.types[t] for t in found.type.tolist()], pa.string()),
@@ -389,7 +416,7 @@ class Consensus:
         probs = pa.FixedSizeListArray.from_arrays(pa.array(self.token_probs.reshape(-1)), width)
         words = pa.array([*self.tagset.tags, None], pa.string())
         tags = words.take(pa.array(np.where(self.codes < 0, len(self.tagset.tags), self.codes)))
-        table = self.spans.drop_columns("item")
+        table = self._part_spans.drop_columns("item")
         parts = [column.combine_chunks() for column in table.columns]
         found = pa.StructArray.from_arrays(parts, table.column_names)
         bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1))
@@ -404,6 +431,7 @@ class Consensus:
             "confidence": pa.array(self.confidence),
             "spans": list_array(found, bounds),
             **facts,
+            **crowd.item_names,
         }
         for name, numbers in self.item_columns.items():
             columns[name] = pa.array(numbers, mask=np.isnan(numbers))
@@ -486,10 +514,11 @@ class Consensus:
 
         if self.crowd.is_classification:
             return data_frame(pa.table(self._label_columns()))
-        table = self.spans
+        table, wholes = self._part_spans, self.crowd.wholes
         if "text" not in table.column_names:
             for name, column in self._span_texts().items():
                 table = table.append_column(name, column)
+        table = table if wholes is None else _each_once(table, wholes)
         places = ("item", "start", "end", "type", "text", "start_char", "end_char", "confidence")
         return data_frame(table.select(places))
 
@@ -532,7 +561,14 @@ class Consensus:
         return facts if self.converged else [*facts, "not converged"]
 
     def _label_columns(self) -> dict[str, pa.Array]:
-        """Return the columns of a table of single labels."""
+        """Return the columns of a table of labels."""
+        if self.crowd.wholes is not None:
+            ids, sure = zip(*by_whole(self.crowd, self.confidence.tolist()), strict=True)
+            return {
+                "item": pa.array(ids, pa.string()),
+                "labels": pa.array(self.labels, pa.list_(pa.string())),
+                "confidence": pa.array([np.prod([p for _, p in own]) for own in sure]),
+            }
         found = {
             "item": self.crowd.item_ids,
             "label": self.crowd.labels_of(self.codes),
@@ -564,6 +600,13 @@ class Consensus:
 
     def _json_lines(self) -> Iterator[str]:
         """Write an item per line; `read_crowd` reads the labels as gold."""
+        if self.crowd.wholes is None:
+            yield from (json.dumps(row, ensure_ascii=False) + "\n" for row in self._json_rows())
+            return
+        for whole, rows in by_whole(self.crowd, self._json_rows()):
+            yield json.dumps(_whole_row(whole, rows), ensure_ascii=False) + "\n"
+
+    def _json_rows(self) -> Iterator[dict[str, Any]]:
         crowd, spans = self.crowd, self.span_array
         bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1)).tolist()
         starts, plain = crowd.offsets.tolist(), self.tagset.rules.is_plain
@@ -597,7 +640,7 @@ class Consensus:
                 row["set"] = [member.type for member in self.sets.of(units[starts[n]])]
             row["confidence"] = round(float(self.confidence[n]), 4)
             row |= {name: _number(column[n]) for name, column in self.item_columns.items()}
-            yield json.dumps(row, ensure_ascii=False) + "\n"
+            yield row
 
     def _json_span(self, i: int, base: int, own: ItemText | None) -> dict[str, Any]:
         """A span as JSON: in characters of its text if that is known, else in tokens."""
@@ -631,6 +674,8 @@ class Consensus:
         import io
 
         buffer = io.StringIO()
+        if self.crowd.wholes is not None:
+            raise InputError("items with any number of labels are written as .jsonl or .parquet")
         texts = known_texts(self.crowd)
         # The writer quotes no carriage return that stands alone.
         alone = any("\r" in text for text in texts if text)
@@ -662,6 +707,39 @@ class Consensus:
             for (name, label, p), numbers, text in zip(rows, extra, texts, strict=False)
         )
         yield buffer.getvalue()
+
+
+def _whole_row(whole: str, parts: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """Put the rows of an item's parts together."""
+    rows = [row for _, row in parts]
+    row = {**rows[0], "item": whole}
+    row["confidence"] = round(float(np.prod([one["confidence"] for one in rows])), 4)
+    if "label" in row:
+        known = [(part, one) for part, one in parts if one["gold"] is not None]
+        labels = [part for part, one in known if one["label"] == YES]
+        row.pop("label")
+        return row | {"gold": {"labels": labels} if known else None}
+    spans = [span for one in rows for span in one["gold"] or ()]
+    most: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for span in sorted(spans, key=lambda one: (one["start"], -one["end"], -one["confidence"])):
+        most.setdefault((span["start"], span["end"], span["type"]), span)
+    is_known = any(one["gold"] is not None for one in rows)
+    return row | {"gold": [*most.values()] if is_known else None}
+
+
+def _each_once(spans: pa.Table, wholes: pa.Array) -> pa.Table:
+    """Return the spans of all parts of items by item and place, the most certain of equal ones."""
+    place = pc.index_in(spans["item"], value_set=wholes.unique())
+    keys = [("place", "ascending"), ("start", "ascending"), ("end", "descending"),
+            ("type", "ascending"), ("confidence", "descending")]  # fmt: skip
+    ordered = spans.append_column("place", place).sort_by(keys)
+    rows = zip(
+        *(ordered[name].to_pylist() for name in ("item", "start", "end", "type")), strict=True
+    )
+    first: dict[tuple[Any, ...], int] = {}
+    for n, row in enumerate(rows):
+        first.setdefault(row, n)
+    return ordered.drop_columns("place").take(pa.array([*first.values()], pa.int64()))
 
 
 def _plain(value: Any) -> Any:

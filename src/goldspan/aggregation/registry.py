@@ -22,6 +22,7 @@ PLACES: dict[str, tuple[str, str]] = {
         "votes weighted by skill, learned in rounds, from chance on",
     ),
     "glad": ("glad:Glad", "ability of workers, difficulty of items"),
+    "ordinal": ("ordinal:Ordinal", "labels on a scale: gain, shift and noise of every worker"),
     "ds": ("dawid_skene:DawidSkene", "Dawid-Skene: EM over confusion matrices"),
     "one-coin": ("dawid_skene:OneCoin", "EM over one accuracy per worker"),
     "ibcc": ("dawid_skene:Ibcc", "Bayesian confusion matrices, no chain"),

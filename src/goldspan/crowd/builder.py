@@ -49,6 +49,8 @@ class Item(NamedTuple):
     file: str
     line: int
     token_lines: Sequence[int] | None
+    whole: str | None = None
+    part: str | None = None
 
     def fault(self, message: str, kind: str, token: int = -1, worker: str = "") -> Fault:
         """Return a fault at this item, or at one of its tokens."""
@@ -217,6 +219,8 @@ class CrowdBuilder:
         line: int = 0,
         token_lines: Sequence[int] | None = None,
         file: str = "",
+        whole: str | None = None,
+        part: str | None = None,
     ) -> int:
         """Add an item and give its index.
 
@@ -231,9 +235,12 @@ class CrowdBuilder:
             line: Where it stands, for messages.
             token_lines: Where each of its tokens stands, if on lines of their own.
             file: Where it stands, if not in `source`.
+            whole: The item of which it is a part, see `goldspan.crowd.layers`.
+            part: Which part it is.
         """
         known = (group, text, token_start, attributes or {})
-        item = Item(item_id, list(tokens), *known, file or self.source, line, token_lines)
+        at = (file or self.source, line, token_lines)
+        item = Item(item_id, list(tokens), *known, *at, whole, part)
         if item_id in self._places:
             self.faults.append(item.fault("the item id appears twice", "duplicate-item"))
             return self._places[item_id]
@@ -352,6 +359,8 @@ class CrowdBuilder:
             texts=self._optional("text"),
             token_start=self._token_start(),
             attributes=self._attributes(),
+            wholes=self._optional("whole"),
+            parts=self._optional("part"),
             import_report=counted_answers(report, answers, self.options),
         )
         return settle(crowd, self.options)

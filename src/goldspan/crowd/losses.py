@@ -27,6 +27,7 @@ from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.span_exports import SpanRows, chars_of
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.grid import read_grid
+from goldspan.crowd.layers import answer_sets, first_parts, sets_of
 from goldspan.crowd.model import Answers, Crowd, item_texts, known_texts
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import get_format, get_writer
@@ -128,6 +129,8 @@ def _compared(crowd: Crowd, path: Path, read: Callable[[str | None], Crowd]) -> 
 def differences(crowd: Crowd, back: Crowd) -> list[str]:
     """Name what of a crowd is not in another that was read from its file."""
     # The encodings of the two are not compared; tags are, by name
+    if crowd.wholes is not None or back.wholes is not None:
+        return list(_differing_sets(crowd, back))
     compared = _Compared(crowd, back)
     return [
         *compared.items(),
@@ -140,6 +143,34 @@ def differences(crowd: Crowd, back: Crowd) -> list[str]:
         *compared.workers(),
         *compared.answers(),
     ]
+
+
+def _differing_sets(crowd: Crowd, back: Crowd) -> Iterator[str]:
+    """Compare crowds of which one has items in parts: the items, and what was said of them."""
+    if back.wholes is None and crowd.wholes is not None:
+        ids, there = crowd.item_ids.to_pylist(), set(back.item_ids.to_pylist())
+        more = [one for one in ids if one in there and one not in set(crowd.wholes.to_pylist())]
+        if more:  # it has a row of tags per item
+            what = f"that {counted(len(more), 'item')} are parts of others, whose spans overlap"
+            yield f"{what}: {_one(more[0])} is new"
+            yield from differences(replace(crowd, wholes=None, parts=None), back)
+            return
+    compared = _Compared(first_parts(crowd), first_parts(back))
+    for of in ("items", "texts", "groups", "attributes", "workers"):
+        yield from getattr(compared, of)()
+    chars = crowd.texts is not None and back.texts is not None
+    ids, there = (side.item_ids.to_pylist() for side in (compared.mine, compared.back))
+    names = {ids[n]: there[m] for n, m in compared.pairs}
+    ours, theirs = (answer_sets(side, chars=chars) for side in (crowd, back))
+    if wrong := [k for k, own in ours.items() if theirs.get((names.get(k[0], ""), *k[1:])) != own]:
+        item, worker, _ = wrong[0]
+        yield f"{counted(len(wrong), 'answer')}: item {_one(item)}, worker {_one(worker)}"
+    if crowd.gold is None:
+        return
+    known = {} if back.gold is None else sets_of(back, chars=chars)
+    mine = sets_of(crowd, chars=chars)
+    if gone := [name for name, own in mine.items() if known.get(names.get(name, "")) != own]:
+        yield f"the gold of {counted(len(gone), 'item')}: item {_one(gone[0])}"
 
 
 class _Compared:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from goldspan._arrays import count_between, count_in_rows, plain
 from goldspan.crowd.gold import with_known_labels, with_same_tokens
 from goldspan.crowd.io import to_crowd
+from goldspan.crowd.layers import score_sets
 from goldspan.crowd.model import Answers, Crowd
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
@@ -502,6 +503,9 @@ def score(
         reading["encoding"] = encoding
     left, right = _side(truth, "truth", reading), _side(predicted, "predicted", reading)
     if isinstance(left, Crowd) and isinstance(right, Crowd):
+        if left.wholes is not None or right.wholes is not None:
+            how: dict[str, Any] = {"bootstrap": bootstrap, "level": level}
+            return score_sets(left, right, **how, random_state=random_state)
         right, left = aligned_sides(right, left)
     scored = score_tags(
         left,

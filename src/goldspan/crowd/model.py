@@ -150,6 +150,11 @@ class Crowd:
             "float" or "bool"; inside they are text. `==` ignores it.
         worker_facts: Facts about workers by their ids, such as {"gpt-a": {"family": "gpt", "kind":
             "llm"}}; of most workers there are none.
+        wholes: Arrow string array [n_items], the item of which an item is a part, or None: spans
+            that overlap, and labels of which any number may hold, are dealt onto parts, see
+            `goldspan.crowd.layers`.
+        parts: Arrow string array [n_items], which part it is: "1" for the outermost spans, or the
+            label that is asked about; or None.
     """
 
     item_ids: pa.Array
@@ -165,6 +170,8 @@ class Crowd:
     import_report: ImportReport = field(default_factory=ImportReport)
     label_type: str = "text"
     worker_facts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    wholes: pa.Array | None = None
+    parts: pa.Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gold", read_only(self.gold))
@@ -224,13 +231,24 @@ class Crowd:
         """The worker of every label of `latest.codes`, int32 [n_labels]."""
         return np.repeat(self.latest.worker, self.latest.lengths)
 
+    @property
+    def documents(self) -> pa.Array | None:
+        """The document of every item, Arrow string array [n_items]: parts of an item are one."""
+        return self.wholes if self.groups is None else self.groups
+
+    @property
+    def item_names(self) -> dict[str, pa.Array]:
+        """What items belong to, by the name of the column in a file: doc, whole and part."""
+        columns = {"doc": self.groups, "whole": self.wholes, "part": self.parts}
+        return {name: column for name, column in columns.items() if column is not None}
+
     @cached_property
     def document_of(self) -> NDArray[np.int64]:
         """The number of every item's document, int64 [n_items]; an item without one is its own."""
-        own = np.arange(self.n_items)
-        if self.groups is None:
+        own, documents = np.arange(self.n_items), self.documents
+        if documents is None:
             return own
-        index = self.groups.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
+        index = documents.dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
         return np.unique(np.where(index < 0, self.n_items + own, index), return_inverse=True)[1]
 
     @property
@@ -341,6 +359,8 @@ class Crowd:
             texts=None if self.texts is None else self.texts.take(rows),
             token_start=None if self.token_start is None else self.token_start[flat],
             attributes=None if self.attributes is None else self.attributes.take(rows),
+            wholes=None if self.wholes is None else self.wholes.take(rows),
+            parts=None if self.parts is None else self.parts.take(rows),
         )
 
     def unanswered(self, tagset: Codec, words: pa.Array | None = None) -> Crowd:
@@ -400,6 +420,9 @@ class Crowd:
             "texts": None if self.texts is None else self.texts.to_pylist(),
             "token_start": None if start is None else start.tolist(),
             "attributes": None if self.attributes is None else self.attributes.to_pydict(),
+            "parts": None
+            if self.wholes is None or self.parts is None
+            else [*zip(self.wholes.to_pylist(), self.parts.to_pylist(), strict=True)],
             "workers": sorted(workers),
             "worker_facts": self.known_facts,
             "tags": (sorted(self.tagset.tags), self.tagset.encoding),

@@ -170,12 +170,12 @@ class ReadOptions:
         choices=("split", *SNAPS),
     )
     overlapping: str = _option(
-        "Which of several overlapping spans of one answer stay: longest, outermost (begins "
-        "first) or refuse.",
+        "Which of several overlapping spans of one answer stay: all of them (layers), the longest, "
+        "the outermost (begins first), or refuse.",
         "--overlapping",
-        default="longest",
+        default="layers",
         what="rule for overlapping spans",
-        choices=("longest", "outermost", "refuse"),
+        choices=("layers", "longest", "outermost", "refuse"),
     )
     unlabelled: str = _option(
         "What happens to a file with neither labels nor gold: refuse, or keep (for pools); "

@@ -291,6 +291,9 @@ class Score:
         sides: The true and the predicted spans, for `schemes`.
         confidence: Where the predicted side is a `Consensus`: how far its confidences can be
             believed.
+        nested: Where spans may overlap: the rates of the outermost and of the innermost alone.
+        jaccard: Of sets of spans or labels: the mean share that both sides have in common, while
+            `accuracy` is the share of items whose set is right as a whole.
     """
 
     micro: Rates
@@ -306,6 +309,8 @@ class Score:
     wrong: tuple[WrongSpan, ...] = field(default=(), repr=False)
     sides: tuple[SpanArray, SpanArray] | None = field(default=None, repr=False, compare=False)
     confidence: ConfidenceScore | None = None
+    nested: Mapping[str, Rates] = field(default_factory=dict)
+    jaccard: float | None = None
 
     @cached_property
     def schemes(self) -> Mapping[str, SchemeScore]:
@@ -360,7 +365,7 @@ class Score:
             f"policy {self.policy}",
             f"encoding {self.encoding}",
         ]
-        facts.append(f"token accuracy {self.accuracy:.3f}")
+        facts.append(f"{self._accuracy_of} {self.accuracy:.3f}")
         head, rows = self._rows()
         if len(rows) > MOST_TYPES:
             facts.append(f"the {MOST_TYPES} most frequent of {len(self.types)} types")
@@ -389,14 +394,20 @@ class Score:
             "level": self.level,
             "wrong": [span._asdict() for span in self.wrong],
             **({"confidence": self.confidence.to_dict()} if self.confidence else {}),
+            **({"nested": {k: r._asdict() for k, r in self.nested.items()}} if self.nested else {}),
+            **({} if self.jaccard is None else {"jaccard": self.jaccard}),
         }
+
+    @property
+    def _accuracy_of(self) -> str:
+        return "token accuracy" if self.jaccard is None else "items right as a whole"
 
     def __str__(self) -> str:
         """Print a table in per cent, with the policy and the encoding above it."""
-        read = f"malformed tags read by policy {self.policy}"
-        head = f"{self.n_items} items, encoding {self.encoding}, {read}"
+        read = f"encoding {self.encoding}, malformed tags read by policy {self.policy}"
+        head = f"{self.n_items} items, {read if self.jaccard is None else self.encoding}"
         lines = [head, f"{'':<12}{'precision':>10}{'recall':>10}{'F1':>10}{'true':>8}{'found':>8}"]
-        rows = [*self.types.items(), ("micro", self.micro)]
+        rows = [*self.types.items(), ("micro", self.micro), *self.nested.items()]
         for name, r in rows:
             numbers = f"{100 * r.precision:10.2f}{100 * r.recall:10.2f}{100 * r.f1:10.2f}"
             lines.append(f"{name:<12}{numbers}{r.n_true:8d}{r.n_predicted:8d}")
@@ -406,7 +417,11 @@ class Score:
         for name, scheme in self.schemes.items():
             numbers = f"{100 * scheme.precision:10.2f}{100 * scheme.recall:10.2f}"
             lines.append(f"{'  ' + name:<12}{numbers}{100 * scheme.f1:10.2f}  {MEANING[name]}")
-        lines.append(f"token accuracy {100 * self.accuracy:.2f} over {self.n_tokens} tokens")
+        right = f"{self._accuracy_of} {100 * self.accuracy:.2f}"
+        if self.jaccard is None:
+            lines.append(f"{right} over {self.n_tokens} tokens")
+        else:
+            lines.append(f"{right} %, mean Jaccard index {100 * self.jaccard:.2f}")
         if self.interval:
             low, high = self.interval
             name = f"F1 {100 * self.level:g} % interval by item"

@@ -15,7 +15,9 @@ from aggregation.weighted import dense
 from goldspan.aggregation import get_aggregator, methods
 from goldspan.spans import Codec, validate
 
-SINGLE = [m for m in methods() if "crf" not in m and "+" not in m and m != "mv-seg"]
+SINGLE = [
+    m for m in methods() if "crf" not in m and "+" not in m and m not in {"mv-seg", "ordinal"}
+]
 VOTES = {"mv-token", "mv-seq"}
 WEIGHTED = ["wmv-linear", "wmv-log", "wawa", "zbs", "glad"]
 NUMBERS = Codec.from_types(["1", "2", "4"], "PLAIN")

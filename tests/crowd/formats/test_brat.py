@@ -167,7 +167,8 @@ def test_spans_of_several_pieces_or_lines_are_listed_and_counted():
 
 
 def test_cuts_and_overlaps_are_listed_with_file_and_line():
-    crowd = read(a_txt="x\nAnn Lee", w__a_ann="T1\tX 2 7\tAnn L\nT2\tY 2 5\tAnn\n")
+    files = {"a_txt": "x\nAnn Lee", "w__a_ann": "T1\tX 2 7\tAnn L\nT2\tY 2 5\tAnn\n"}
+    crowd = read(**files, options={"overlapping": "longest"})
     assert crowd.tokens_list[1] == ["Ann", "L", "ee"]
     assert crowd.answers_of("a-2") == {"w": ["B-X", "I-X", "O"]}
     (overlap,) = map(str, crowd.import_report.faults)

@@ -314,7 +314,7 @@ def test_a_region_without_a_label_is_listed():
 def test_overlapping_and_doubly_labelled_regions_keep_the_longer():
     double = region(0, 3)
     double["value"]["labels"] = ["PER", "ORG"]
-    crowd = read(task(by(1, double, region(6, 9), region(4, 9, "X"))))
+    crowd = read(task(by(1, double, region(6, 9), region(4, 9, "X"))), overlapping="longest")
     assert crowd.answers_of("1") == {"1": ["B-PER", "B-X", "I-X", "O"]}
     assert crowd.import_report.reasons == {"nested span": 1, "several labels of a span": 1}
     assert [fault.token for fault in crowd.import_report.faults] == [0, 2]

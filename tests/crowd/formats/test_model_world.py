@@ -347,7 +347,9 @@ EXPORT = """#FORMAT=WebAnno TSV 3.2
 
 
 def test_an_export_of_webanno_is_read():
-    crowd = read_crowd(EXPORT.encode(), columns={"label": "webanno.custom.Food"})
+    crowd = read_crowd(
+        EXPORT.encode(), columns={"label": "webanno.custom.Food"}, overlapping="longest"
+    )
     assert crowd.item_ids.to_pylist() == ["1", "2"]
     assert crowd.texts.to_pylist()[0] == "\U0001f600 Applepie is\nso good"
     assert crowd.tokens_list[0] == ["\U0001f600", "Apple", "pie", "is", "so", "good"]
@@ -367,7 +369,7 @@ def test_an_archive_with_an_archive_per_annotator_is_read(tmp_path):
         archive.write(inner, "annotation/doc.txt/ann.zip")
         archive.writestr("annotation/doc.txt/INITIAL_CAS.tsv", EXPORT)
         archive.writestr("curation/doc.txt/CURATION_USER.tsv", EXPORT)
-    crowd = read_crowd(tmp_path / "x.zip", columns={"label": "kind"})
+    crowd = read_crowd(tmp_path / "x.zip", columns={"label": "kind"}, overlapping="longest")
     assert crowd.worker_ids.to_pylist() == ["ann"]
     assert crowd.item_ids.to_pylist() == ["doc.txt-1", "doc.txt-2"]
     assert crowd.answers_of("doc.txt-1")["ann"] == crowd.tagged_by_id()["doc.txt-1"]

@@ -242,7 +242,7 @@ def test_lines_with_another_text_for_one_item_are_refused():
 
 def test_of_overlapping_spans_the_longer_stays_and_the_others_are_counted():
     line = {**FLAT, "spans": [[0, 3, "PER"], [0, 5, "ORG"], [4, 10, "LOC"], [4, 10, "X"]]}
-    crowd = read(line)
+    crowd = read(line, overlapping="longest")
     assert crowd.answers_of("7") == {"A01": ["B-PER", "B-LOC", "I-LOC"]}
     report = crowd.import_report
     assert report.adds_up
@@ -254,7 +254,7 @@ def test_of_overlapping_spans_the_longer_stays_and_the_others_are_counted():
         f"<bytes> line 1, item 7 token 1, worker A01: span X [4, 10) {stays}",
     ]
     with pytest.raises(FormatError, match="overlaps span LOC"):
-        read(line, strict=True)
+        read(line, strict=True, overlapping="longest")
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ def test_a_span_without_a_token_is_left_out_and_counted():
 
 
 def test_what_gold_cannot_place_is_listed_but_is_no_label_of_a_worker():
-    crowd = read({**FLAT, "gold": [[0, 3, "PER"], [0, 5, "ORG"]]})
+    crowd = read({**FLAT, "gold": [[0, 3, "PER"], [0, 5, "ORG"]]}, overlapping="longest")
     report = crowd.import_report
     assert crowd.tagged_by_id() == {"7": ["B-ORG", "I-ORG", "O"]}
     assert (report.n_labels, report.reasons, len(report.faults)) == (3, {}, 1)

@@ -315,6 +315,6 @@ def test_spans_that_cut_words_under_every_kind_of_offsets_are_no_sign_of_another
 
 def test_tokens_of_a_span_that_is_left_out_have_no_label():
     rows = [(0, 8, "X", "ann"), (5, 12, "Y", "ann"), (0, 4, "X", "bob")]
-    crowd = crowd_table(*rows, text="ring the bell")
+    crowd = crowd_table(*rows, text="ring the bell", overlapping="longest")
     assert crowd.tokens_list == [["ring", "the", "bell"]]
     assert crowd.answers_of("a") == {"ann": ["B-X", "I-X", None], "bob": ["B-X", "O", "O"]}

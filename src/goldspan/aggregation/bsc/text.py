@@ -310,7 +310,7 @@ def deal(
 ) -> NDArray[np.int64]:
     """Deal documents into folds of about equal number; a single document by its items."""
     # active bool [n_items]; returns int64 [n_items], the fold of every item
-    document = _ranks(crowd.item_ids if crowd.groups is None else crowd.groups)
+    document = _ranks(crowd.item_ids if crowd.documents is None else crowd.documents)
     teaches = np.ones(crowd.n_items, np.bool_) if active is None else active
     if len(np.unique(document[teaches])) < 2:
         document = _ranks(crowd.item_ids)

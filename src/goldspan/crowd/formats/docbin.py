@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from goldspan.crowd.atomic import new_file
-from goldspan.crowd.formats.char_spans import CharSpan, Cut, cut_text, whole_text
+from goldspan.crowd.formats.char_spans import CharSpan, Cut, cut_text, split_overlaps, whole_text
 from goldspan.crowd.formats.json_records import Record, collect
 from goldspan.crowd.formats.span_crowd import GOLD, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import ItemRow, SoftLabels, item_rows
@@ -174,8 +174,8 @@ def write(crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
     spacy = _spacy()
     vocab = spacy.blank("xx").vocab
     docs = spacy.tokens.DocBin(attrs=["ORTH", "SPACY", "ENT_IOB", "ENT_TYPE"], store_user_data=True)
-    for n, row in enumerate(item_rows(crowd, soft=soft)):
-        docs.add(_doc(spacy, vocab, crowd, row, n, soft))
+    for row in item_rows(crowd, soft=soft):
+        docs.add(_doc(spacy, vocab, crowd, row, row.number, soft))
     with new_file(path) as temporary:
         temporary.write_bytes(docs.to_bytes())
 
@@ -216,7 +216,7 @@ def _doc(
                 for (a, b), code in zip(row.text.bounds, codes.tolist(), strict=True)
                 if code < 0
             ]
-            doc.set_ents(made(row.gold), missing=skipped, default="outside")
+            doc.set_ents(made(split_overlaps(row.gold)[0]), missing=skipped, default="outside")
             attrs = {} if row.sure is None else {"scores": row.sure}
             doc.spans[GROUP] = spacy.tokens.SpanGroup(
                 doc, name=GROUP, spans=made(row.gold), attrs=attrs

@@ -24,7 +24,6 @@ from goldspan.crowd.formats.json_records import (
 from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     SoftLabels,
-    SpanRows,
     array_lines,
     beside,
     item_rows,
@@ -83,17 +82,19 @@ def _read_item(crowd: SpanCrowd, record: Record, number: int) -> None:
 def write(crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
     """Write a JSON array, an item per line."""
     reject_single(crowd, "GLiNER's files hold")
+    _ = crowd.gold_tagged  # raises where there is none
     write_text(path, array_lines(_objects(crowd, soft)))
 
 
 def _objects(crowd: Crowd, soft: SoftLabels | None) -> Iterator[dict[str, Any]]:
-    known = SpanRows.of(crowd.gold_tagged, crowd.tagset)
-    for n, row in enumerate(item_rows(crowd, soft=soft)):
+    for row in item_rows(crowd, soft=soft):
         if row.gold is None:
             continue
+        first = {a: n for n, (a, _) in enumerate(row.text.bounds)}
+        last = {b: n for n, (_, b) in enumerate(row.text.bounds)}
         one: dict[str, Any] = {
-            "tokenized_text": crowd.tokens_list[n],
-            "ner": [[start, end - 1, kind] for kind, start, end in known.spans[n]],
+            "tokenized_text": crowd.tokens_list[row.number],
+            "ner": [[first[one.start], last[one.end], one.type] for one in row.gold],
             "ner_labels": list(crowd.tagset.types),
             "item": row.id,
         }
@@ -104,5 +105,5 @@ def _objects(crowd: Crowd, soft: SoftLabels | None) -> Iterator[dict[str, Any]]:
             if crowd.token_start is not None:
                 one["token_start"] = [start for start, _ in row.text.bounds]
         if soft is not None:
-            one |= {"confidence": soft.of_item(n), "scores": row.sure}
+            one |= {"confidence": soft.of_item(row.number), "scores": row.sure}
         yield one | beside(row.attributes, _KEYS)

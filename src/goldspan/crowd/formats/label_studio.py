@@ -138,6 +138,8 @@ def _results(
     scores = [{} if sure is None else {"score": sure[n]} for n in range(len(spans))]
     if crowd.is_classification:
         head = {"from_name": "choice", "to_name": "text", "type": "choices"}
+        if crowd.wholes is not None:
+            return [{**head, "value": {"choices": [span.type for span in spans]}}]
         both = zip(spans, scores, strict=True)
         return [{**head, "value": {"choices": [span.type]}, **score} for span, score in both]
     head = {"from_name": "label", "to_name": "text", "type": "labels"}

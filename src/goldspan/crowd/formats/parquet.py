@@ -39,6 +39,7 @@ VERSION = 1
 
 _KEY = b"goldspan"
 """Of the metadata."""
+_OF_ITEMS = frozenset({"item", "doc", "text", "label", "whole", "part"})
 METHOD = "goldspan.method"
 """What the footer of a table of labels has, and that of answers has not."""
 _TAGS, _ENCODING = b"goldspan.tags", b"goldspan.encoding"
@@ -107,7 +108,9 @@ def write(crowd: Crowd, path: Path, more: Mapping[str, Any] | None = None) -> No
         "tags": list(crowd.tagset.tags),
         "workers": crowd.worker_ids.to_pylist(),
         "has": [
-            name for name in ("doc", "gold", "text", "token_start") if name in items.column_names
+            name
+            for name in ("doc", "gold", "text", "token_start", "whole", "part")
+            if name in items.column_names
         ],
         "attributes": crowd.attributes.column_names if crowd.attributes is not None else [],
     }
@@ -155,8 +158,7 @@ def _item_rows(crowd: Crowd) -> pa.Table:
         "id": crowd.item_ids,
         "tokens": crowd.tokens,
     }
-    if crowd.groups is not None:
-        columns["doc"] = crowd.groups
+    columns |= crowd.item_names
     if crowd.gold is not None:
         columns["gold"] = list_array(pa.array(crowd.gold, mask=crowd.gold < 0), crowd.offsets)
     if crowd.texts is not None:
@@ -230,7 +232,7 @@ def _read_labels(table: pa.Table, name: str) -> Crowd:
     places = {**codec.index, None: -1}
     gold = np.array([places[tag] for tag in labels.flatten().to_pylist()], np.int16)
     plain = [one for one in table.column_names if not pa.types.is_nested(table[one].type)]
-    more = [one for one in plain if one not in {"item", "doc", "text", "label"}]
+    more = [one for one in plain if one not in _OF_ITEMS]
     return _crowd_of(
         table,
         set(table.column_names),
@@ -255,6 +257,8 @@ def _crowd_of(items: pa.Table, has: Collection[str], **others: Any) -> Crowd:
         groups=_chunk(items.column("doc")) if "doc" in has else None,
         texts=_chunk(items.column("text")) if "text" in has else None,
         token_start=None if starts is None else starts.to_numpy().astype(np.int32),
+        wholes=_chunk(items.column("whole")) if "whole" in has else None,
+        parts=_chunk(items.column("part")) if "part" in has else None,
         **others,
     )
 

@@ -34,6 +34,7 @@ from goldspan.crowd.formats.span_exports import (
     dump,
     is_prediction,
     item_rows,
+    labels_asked,
     reject_gold_worker,
     submitted,
 )
@@ -176,8 +177,8 @@ def _tokens_of(record: Record) -> dict[str, Any]:
 def _lines(
     crowd: Crowd, predicted: Mapping[str, float] | None, soft: SoftLabels | None
 ) -> Iterator[str]:
-    classes = [{"id": tag, "text": tag} for tag in crowd.tagset.tags]
-    for n, row in enumerate(item_rows(crowd, predicted, soft)):
+    classes = [{"id": tag, "text": tag} for tag in labels_asked(crowd)]
+    for row in item_rows(crowd, predicted, soft):
         text = row.id + "\0" + row.text.value
         digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest()
         number = int.from_bytes(digest, "big", signed=True)
@@ -195,7 +196,7 @@ def _lines(
         said = [("accept", name, spans, _time(crowd, a), None) for a, name, spans in row.answers]
         if row.gold is not None:
             answer = "ignore" if row.is_predicted else "accept"
-            score = None if soft is None else soft.of_item(n)
+            score = None if soft is None else soft.of_item(row.number)
             mark = row.mark | ({} if score is None else {"score": score})
             said.insert(0, (answer, row.gold_by, row.gold, mark, row.sure))
         if not said:

@@ -38,6 +38,7 @@ from goldspan.crowd.formats.char_spans import (
 )
 from goldspan.crowd.formats.json_records import Record, collect, shown
 from goldspan.crowd.labels import check_workers
+from goldspan.crowd.layers import deal, part_id
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import AS_NAMED, Source
@@ -81,6 +82,8 @@ class Item:
     bounds: list[tuple[int, int]] = field(init=False)  # Where the tokens are
     starts: dict[int, int] = field(init=False)  # The token that begins at a place
     stops: dict[int, int] = field(init=False)  # The token that ends at a place
+    whole: str | None = None  # The item of which it is a part, and which part: see `layers`
+    part_name: str | None = None
 
     def __post_init__(self) -> None:
         self.retokenize(self.cut)
@@ -93,6 +96,23 @@ class Item:
             self.bounds = [(n, n + 1) for n in range(len(cut.tokens))]
         self.starts = {a: n for n, (a, _) in enumerate(self.bounds)}
         self.stops = {b: n for n, (_, b) in enumerate(self.bounds)}
+
+    def part(self, number: int, dealt: Sequence[Mapping[int, int]], taken: Collection[str]) -> Item:
+        """Return one of its parts, with the spans that were dealt onto it."""
+
+        def own(labels: Labels, parts: Mapping[int, int]) -> Labels:
+            spans = [span for n, span in enumerate(labels.spans) if parts[n] == number]
+            return replace(labels, spans=spans)
+
+        rows = iter(dealt)
+        gold = self.gold and (self.gold[0], own(self.gold[1], next(rows)))
+        answers = [
+            (record, own(labels, next(rows)), facts) for record, labels, facts in self.answers
+        ]
+        name = part_id(self.id, str(number + 1), taken) if number else self.id
+        return replace(
+            self, id=name, gold=gold, answers=answers, whole=self.id, part_name=str(number + 1)
+        )
 
     @property
     def labelled(self) -> list[tuple[Record, Labels]]:
@@ -353,7 +373,7 @@ class SpanCrowd:
             raise FormatError([*self.faults, *strict])
         if self.source.data and not self.source.is_parquet:
             notes += self.source.text.notes
-        listed = list(self.items.values())
+        listed = self._parted()
         known = [(item, item.gold[1]) for item in listed if item.gold is not None]
         answers = [(item, labels) for item in listed for _, labels, _ in item.answers]
         tags = self._tags([*known, *answers])
@@ -369,6 +389,23 @@ class SpanCrowd:
                 self.builder.add_answer(n, record.worker, next(rows), **place)
         return self.builder.build(single=self._has_single)
 
+    def _parted(self) -> list[Item]:
+        """Return the items, or their parts if spans overlap in any of them."""
+        every, n_overlapping = list[list[Item]](), 0
+        for item in self.items.values():
+            said = [labels for _, labels in item.labelled]
+            dealt = deal([[span[1:3] for span in labels.spans] for labels in said])
+            n_parts = 1 + max((part for own in dealt for part in own.values()), default=0)
+            n_overlapping += n_parts > 1
+            every.append([item.part(part, dealt, self.items) for part in range(n_parts)])
+        if not n_overlapping:
+            return [*self.items.values()]
+        what = "item has" if n_overlapping == 1 else "items have"
+        self.builder.notes.append(
+            f"{n_overlapping} {what} spans that overlap: every one is kept, in several rows of tags"
+        )
+        return [part for item in every for part in item]
+
     def _add_items(self, items: Sequence[Item], gold: Mapping[str, list[str | None]]) -> None:
         rows = settle_attributes([item.attributes for item in items], self.builder.notes)
         for item, attributes in zip(items, rows, strict=True):
@@ -382,6 +419,8 @@ class SpanCrowd:
                 attributes=attributes,
                 line=item.record.line,
                 file=item.record.file,
+                whole=item.whole,
+                part=item.part_name,
             )
 
     def _keep_workers(self) -> None:
@@ -558,6 +597,8 @@ class SpanCrowd:
             end = span.end
         else:
             return in_order, []
+        if self.options.overlapping == "layers":
+            return self._without_repeats(in_order)
         refuse = self.options.overlapping == "refuse"
         kept, dropped = split_overlaps(spans, "longest" if refuse else self.options.overlapping)
         if refuse and dropped:
@@ -565,6 +606,16 @@ class SpanCrowd:
             faults = [(f"{one} overlaps {k}: {hint}", overlap_kind(one, k)) for one, k in dropped]
             raise FormatError([record.fault(*fault) for fault in faults])
         return kept, dropped
+
+    def _without_repeats(
+        self, spans: Sequence[CharSpan]
+    ) -> tuple[list[CharSpan], list[tuple[CharSpan, CharSpan]]]:
+        first: dict[tuple[str, int, int], CharSpan] = {}
+        dropped = []
+        for span in spans:
+            known = first.setdefault((span.type, span.start, span.end), span)
+            dropped += [(span, known)] if known is not span else []
+        return [*first.values()], dropped
 
     def _tags(self, said: Sequence[tuple[Item, Labels]]) -> list[list[str | None]]:
         """One tag per token, for all labels at once."""

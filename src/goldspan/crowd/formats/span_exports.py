@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.json_records import MAX_INTEGER
 from goldspan.crowd.formats.span_crowd import GOLD, GOLD_NAMES
+from goldspan.crowd.layers import YES, by_whole
 from goldspan.crowd.model import Crowd, ItemText, View, item_texts
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Span, Tagged, find_spans, tokenize
@@ -94,6 +95,7 @@ class SoftLabels:
 class ItemRow(NamedTuple):
     """An item as a tool shows it."""
 
+    number: int  # Of the item in the crowd, or of its first part
     id: str
     group: str | None
     text: ItemText
@@ -123,6 +125,68 @@ def item_rows(
 ) -> Iterator[ItemRow]:
     """Yield the items of a crowd with all that is said of them, in characters of their texts."""
     # `predicted` has the confidence of items whose gold nobody confirmed, `soft` that of its spans
+    parts = _part_rows(crowd, predicted, soft)
+    if crowd.wholes is None:
+        yield from parts
+        return
+    attempts = crowd.answers.attempt.tolist()
+    for whole, rows in by_whole(crowd, parts):
+        named = rows if not crowd.is_classification else [
+            (part, _with_label(row, part)) for part, row in rows
+        ]  # fmt: skip
+        yield _whole_row(whole, [row for _, row in named], attempts)
+
+
+def _with_label(row: ItemRow, label: str) -> ItemRow:
+    """Return a label in the place of yes, and nothing in the place of no."""
+    sure = zip(row.gold or (), row.sure or (), strict=False)
+    return row._replace(
+        gold=None if row.gold is None else _named(row.gold, label),
+        sure=None if row.sure is None else [p for span, p in sure if span.type == YES],
+        answers=[(a, worker, _named(spans, label)) for a, worker, spans in row.answers],
+    )
+
+
+def _named(spans: Iterable[CharSpan], label: str) -> list[CharSpan]:
+    return [span._replace(type=label) for span in spans if span.type == YES]
+
+
+def labels_asked(crowd: Crowd) -> list[str]:
+    """Return the labels among which annotators choose."""
+    if crowd.parts is None:
+        return list(crowd.tagset.tags)
+    return list(crowd.parts.unique().to_pylist())
+
+
+def _whole_row(whole: str, rows: Sequence[ItemRow], attempts: Sequence[int]) -> ItemRow:
+    """Put the parts of an item together."""
+    known = [row for row in rows if row.gold is not None]
+    sure = [row.sure or [0.0] * len(row.gold or ()) for row in known]
+    every = [(span, p) for row, own in zip(known, sure, strict=True)
+             for span, p in zip(row.gold or (), own, strict=True)]  # fmt: skip
+    most: dict[CharSpan, float] = {}
+    for span, p in sorted(every, key=lambda pair: (pair[0][1], -pair[0][2], pair[0][0])):
+        most[span] = max(p, most.get(span, 0.0))
+    answers: dict[tuple[str, int], tuple[int, set[CharSpan]]] = {}
+    for row in rows:
+        for a, worker, spans in row.answers:
+            answers.setdefault((worker, attempts[a]), (a, set()))[1].update(spans)
+    return rows[0]._replace(
+        id=whole,
+        gold=[*most] if known else None,
+        sure=[*most.values()] if known and known[0].sure is not None else None,
+        is_predicted=any(row.is_predicted for row in rows),
+        score=min((row.score for row in rows if row.score is not None), default=None),
+        answers=[
+            (a, worker, sorted(spans, key=lambda span: (span[1], -span[2], span[0])))
+            for (worker, _), (a, spans) in answers.items()
+        ],
+    )
+
+
+def _part_rows(
+    crowd: Crowd, predicted: Mapping[str, float] | None, soft: SoftLabels | None
+) -> Iterator[ItemRow]:
     scores = predicted or {}
     sure = None if soft is None else soft.by_item(crowd)
     said, known = answer_rows(crowd), gold_rows(crowd)
@@ -144,7 +208,7 @@ def item_rows(
         answers = [
             (a, workers[crowd.answers.worker[a]], chars_of(text, said.spans[a])) for a in listed[n]
         ]
-        row = ItemRow(ids[n], groups[n], text, fields, attributes[n], gold, answers)
+        row = ItemRow(n, ids[n], groups[n], text, fields, attributes[n], gold, answers)
         if is_known and sure is not None:
             row = row._replace(sure=sure[n])
         if is_known and row.id in scores:

@@ -44,6 +44,7 @@ from goldspan.crowd.formats.span_exports import (
     dump,
     gold_rows,
 )
+from goldspan.crowd.layers import YES, by_whole
 from goldspan.crowd.model import ANSWER_COLUMNS, Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
@@ -172,6 +173,37 @@ def describe(crowd: Crowd) -> dict[str, Any]:
 def lines(crowd: Crowd) -> Iterator[str]:
     """Write the header and one line per item."""
     yield dump(describe(crowd)) + "\n"
+    rows = _rows(crowd)
+    if crowd.wholes is not None:
+        rows = (_whole(whole, parts) for whole, parts in by_whole(crowd, rows))
+    yield from (dump(row) + "\n" for row in rows)
+
+
+def _whole(whole: str, parts: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """Put the lines of an item's parts together."""
+    line = parts[0][1] | {"item": whole}
+    known = [(part, row["gold"]) for part, row in parts if "gold" in row]
+    if known:
+        line["gold"] = _joined(known)
+    answers: dict[tuple[str, int], list[tuple[str, dict[str, Any]]]] = {}
+    for part, row in parts:
+        for one in row["answers"]:
+            answers.setdefault((one["worker"], one.get("attempt", 0)), []).append((part, one))
+    line["answers"] = [own[0][1] | _joined(own) for own in answers.values()]
+    for one in line["answers"]:
+        one.pop("label", None)
+    return line
+
+
+def _joined(parts: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """Join the labels of parts: all spans by place, or the labels that were said to hold."""
+    if "label" in parts[0][1]:
+        return {"labels": [part for part, row in parts if row["label"] == YES]}
+    spans = [span for _, row in parts for span in row["spans"]]
+    return {"spans": sorted(spans, key=lambda one: (one["start"], -one["end"], one["type"]))}
+
+
+def _rows(crowd: Crowd) -> Iterator[dict[str, Any]]:
     said, known = answer_rows(crowd), gold_rows(crowd)
     answers, workers = crowd.answers, crowd.worker_ids.to_pylist()
     listed = all_answers(crowd)
@@ -202,7 +234,7 @@ def lines(crowd: Crowd) -> Iterator[str]:
                 if column is not None and column[a] >= 0:
                     one[key] = int(column[a])
             line["answers"].append(one)
-        yield dump({**line, **beside(attributes[n], RESERVED)}) + "\n"
+        yield {**line, **beside(attributes[n], RESERVED)}
 
 
 def _with_tags(crowd: Crowd, tagset: Codec) -> Crowd:

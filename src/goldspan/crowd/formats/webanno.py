@@ -453,12 +453,21 @@ def _save(path: Path, said: list[AnnotatedSentence]) -> None:
             raise InputError(f"item {one.row.id!r}: a sentence's id is one line in WebAnno TSV")
         text = one.row.text.value[bounds[0][0] :]
         lines += [f"#Sentence.id={one.row.id}", f"#Text={_escape_text(text)}"]
-        cells: dict[int, tuple[str, str]] = {}
+        covering: dict[int, list[tuple[CharSpan, list[int]]]] = {}
         for span in one.spans:
             covered = [i for i, (a, b) in enumerate(bounds) if span.start <= a and b <= span.end]
-            number += 1
-            mark = f"[{number}]" if len(covered) > 1 else ""
-            cells |= dict.fromkeys(covered, (f"*{mark}", f"{_escape(span.type)}{mark}"))
+            for i in covered:
+                covering.setdefault(i, []).append((span, covered))
+        numbers = {span: number + n for n, span in enumerate(one.spans, start=1)}
+        number += len(one.spans)
+        cells = {}
+        for i, own in covering.items():
+            marks = [
+                f"[{numbers[span]}]" if len(own) > 1 or len(covered) > 1 else ""
+                for span, covered in own
+            ]
+            labels = [f"{_escape(span.type)}{m}" for (span, _), m in zip(own, marks, strict=True)]
+            cells[i] = "|".join(f"*{mark}" for mark in marks), "|".join(labels)
         units = _units(text)
         for i, (a, b) in enumerate(bounds):
             first, last = (offset + units[place - bounds[0][0]] for place in (a, b))

@@ -1,0 +1,354 @@
+"""Questions that a row of tags cannot answer: spans that overlap, and any number of labels.
+
+Both become a crowd that is flat. An item with overlapping spans has several parts, all with its
+tokens: every part holds spans that do not overlap, the outermost in the first. An item with any
+number of labels has one part per label, whose answer is yes or no. Every method, score and kernel
+works on parts as on other items; `Crowd.wholes` names the item of every part, and what is shown to
+people and written to files is put together again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from goldspan.crowd.model import Answers, Crowd, item_texts
+from goldspan.errors import InputError
+from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.scoring import MIN_RESAMPLES, Rates, Score
+
+ALIKE = 0.5
+"""Intersection over union from which on two spans are taken for one with other ends."""
+
+Place = tuple[int, int]
+T = TypeVar("T")
+
+
+def deal(answers: Sequence[Collection[Place]]) -> list[dict[int, int]]:
+    """Deal the spans of all answers to an item onto parts, so that in no answer a part overlaps.
+
+    What several people gave, or gave with other ends, is in the same part in all answers, also
+    where one of them left out the span around it: spans are grouped by their places, and of groups
+    that overlap the longer is further out.
+
+    Args:
+        answers: The spans of every answer, (start, end) each.
+
+    Returns:
+        For every answer the part, from 0, of each of its spans by their order.
+
+    >>> deal([[(0, 5), (1, 2)], [(1, 2)], [(0, 4)]])
+    [{0: 0, 1: 1}, {0: 1}, {0: 0}]
+    """
+    listed = [[*answer] for answer in answers]
+    alone = [_stacked(spans, range(len(spans) + 1)) or {} for spans in listed]
+    n_parts = 1 + max((part for own in alone for part in own.values()), default=0)
+    if n_parts == 1:
+        return alone
+    level = _levels(place for spans in listed for place in set(spans))
+    return [
+        _stacked(spans, range(n_parts), level) or own
+        for spans, own in zip(listed, alone, strict=True)
+    ]
+
+
+def _levels(places: Iterable[Place]) -> dict[Place, int]:
+    """Return how far inside every place is: places of one span with other ends are alike."""
+    given = Counter(places)
+    groups: list[list[Place]] = []
+    for place in sorted(given, key=lambda one: (-given[one], one[0] - one[1], one)):
+        near = max(groups, key=lambda group: _alike(group[0], place), default=None)
+        if near is not None and _alike(near[0], place) >= ALIKE:
+            near.append(place)
+        else:
+            groups.append([place])
+    groups.sort(key=lambda group: (group[0][0] - group[0][1], group[0]))
+    parts = _stacked([group[0] for group in groups], range(len(groups))) or {}
+    return {place: parts[n] for n, group in enumerate(groups) for place in group}
+
+
+def _stacked(
+    spans: Sequence[Place], parts: range, level: Mapping[Place, int] | None = None
+) -> dict[int, int] | None:
+    """Deal spans onto parts, the longest first, each near its level; None if one finds no place."""
+    found: dict[int, int] = {}
+    for n in sorted(range(len(spans)), key=lambda n: (spans[n][0] - spans[n][1], n)):
+        a, b = spans[n]
+        used = {part for m, part in found.items() if spans[m][0] < b and a < spans[m][1]}
+        wanted = 0 if level is None else level[a, b]
+        free = [part for part in parts if part not in used]
+        if not free:
+            return None
+        found[n] = min(free, key=lambda part: (abs(part - wanted), part))
+    return dict(sorted(found.items()))
+
+
+def _alike(one: Place, other: Place) -> float:
+    shared = min(one[1], other[1]) - max(one[0], other[0])
+    whole = max(one[1], other[1]) - min(one[0], other[0])
+    return max(0, shared) / whole if whole else 0.0
+
+
+def part_id(item: str, part: str, taken: Collection[str] = ()) -> str:
+    """Name a part of an item after it.
+
+    >>> part_id("s1", "2"), part_id("s1", "2", taken={"s1 (2)"})
+    ('s1 (2)', 's1 (2)′')
+    """
+    name = f"{item} ({part})"
+    while name in taken:
+        name += "′"
+    return name
+
+
+NO, YES = "no", "yes"
+"""Labels of the parts of an item with any number of labels."""
+
+
+def ask_each(crowd: Crowd, members: Sequence[Collection[str]]) -> Crowd:
+    r"""Make a yes-or-no question of every label, from single labels that stand for several.
+
+    Args:
+        crowd: A crowd of single labels.
+        members: For every tag of the crowd the labels that it stands for; none: no label holds.
+
+    >>> from goldspan import read_crowd
+    >>> crowd = read_crowd(b"item,worker,label\n1,ann,x+y\n1,bob,y\n", format="long")
+    >>> asked = ask_each(crowd, [tag.split("+") for tag in crowd.tagset.tags])
+    >>> asked.item_ids.to_pylist(), asked.answers_of("1 (x)")
+    (['1 (x)', '1 (y)'], {'ann': ['yes'], 'bob': ['no']})
+    """
+    labels = [*dict.fromkeys(label for own in members for label in own)]
+    n, size = len(labels), crowd.n_items
+    table = np.array([[label in own for label in labels] for own in members], np.int16)
+    table = np.vstack([table.reshape(len(members), n), np.full((1, n), -1, np.int16)])
+    every, which = np.repeat(np.arange(size), n), np.tile(np.arange(n), size)
+    wide = crowd.select_items(every)
+    ids, taken = crowd.item_ids.to_pylist(), set(crowd.item_ids.to_pylist())
+    names = [part_id(item, label, taken) for item in ids for label in labels]
+    given = crowd.answers
+    columns = {
+        name: np.repeat(column, n)
+        for name in ("worker", "attempt", "started", "submitted", "cost", "guideline")
+        if (column := getattr(given, name)) is not None
+    }
+    item = np.repeat(given.item.astype(np.int64) * n, n) + np.tile(np.arange(n), len(given))
+    answers = Answers(
+        item=item.astype(np.int32),
+        offset=np.arange(len(item) + 1),
+        codes=table[given.codes].ravel(),
+        **columns,
+    )
+    return replace(
+        wide,
+        item_ids=pa.array(names, pa.string()),
+        answers=answers,
+        tagset=Codec((NO, YES), "PLAIN"),
+        gold=None if crowd.gold is None else table[crowd.gold].ravel(),
+        wholes=crowd.item_ids.take(pa.array(every)),
+        parts=pa.array(labels, pa.string()).take(pa.array(which)),
+        label_type="text",
+    )
+
+
+def whole_index(crowd: Crowd) -> tuple[list[str], NDArray[np.int64]]:
+    """Return the ids of whole items, and of which of them every item of the crowd is a part."""
+    if crowd.wholes is None:
+        return crowd.item_ids.to_pylist(), np.arange(crowd.n_items)
+    coded = crowd.wholes.dictionary_encode()
+    return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+
+
+def first_parts(crowd: Crowd) -> Crowd:
+    """Return the first part of every item, under the item's id."""
+    if crowd.wholes is None:
+        return crowd
+    first = np.sort(np.unique(whole_index(crowd)[1], return_index=True)[1])
+    found = crowd.select_items(first)
+    return replace(found, item_ids=found.wholes, wholes=None, parts=None)
+
+
+def by_whole(crowd: Crowd, rows: Iterable[T]) -> Iterator[tuple[str, list[tuple[str, T]]]]:
+    """Group rows, one per item of a crowd, by whole items: the name of every part, and its row."""
+    assert crowd.wholes is not None
+    assert crowd.parts is not None
+    every: dict[str, list[tuple[str, T]]] = {}
+    columns = crowd.wholes.to_pylist(), crowd.parts.to_pylist(), rows
+    for whole, part, row in zip(*columns, strict=True):
+        every.setdefault(whole, []).append((part, row))
+    yield from every.items()
+
+
+def asks_each(crowd: Crowd) -> bool:
+    """Whether items have any number of labels."""
+    return crowd.wholes is not None and crowd.is_classification
+
+
+# --------------------------------------------------------------------------------------------------
+# Sets of spans or labels compared.
+
+Unit = tuple[str, int, int]
+"""A span, its type first, or a label with two zeros."""
+
+
+def sets_of(crowd: Crowd, *, chars: bool) -> dict[str, set[Unit] | None]:
+    """Return the known spans or labels of every item; None where nothing is known."""
+    ids, index = whole_index(crowd)
+    found: dict[str, set[Unit] | None] = dict.fromkeys(ids)
+    gold = crowd.gold_tagged
+    n_known = np.diff(np.concatenate([[0], np.cumsum(gold.codes >= 0)])[gold.offsets])
+    rows = np.arange(crowd.n_items)
+    for n, units in zip(rows.tolist(), _units(crowd, gold, rows, chars=chars), strict=True):
+        if n_known[n]:
+            found[ids[index[n]]] = (found[ids[index[n]]] or set()) | units
+    return found
+
+
+def answer_sets(crowd: Crowd, *, chars: bool) -> dict[tuple[str, str, int], set[Unit]]:
+    """Return the spans or labels of every answer, by item, worker and attempt."""
+    ids, index = whole_index(crowd)
+    answers, workers = crowd.answers, crowd.worker_ids.to_pylist()
+    found: dict[tuple[str, str, int], set[Unit]] = {}
+    columns = index[answers.item], answers.worker, answers.attempt
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    tagged = Tagged(answers.codes, answers.offset)
+    every = _units(crowd, tagged, answers.item.astype(np.int64), chars=chars)
+    for (item, worker, attempt), units in zip(rows, every, strict=True):
+        found.setdefault((ids[item], workers[worker], attempt), set()).update(units)
+    return found
+
+
+def _units(
+    crowd: Crowd, tagged: Tagged, items: NDArray[np.int64], *, chars: bool
+) -> list[set[Unit]]:
+    """Return the spans, or the label, of every sequence; `items` says to which item each is."""
+    found: list[set[Unit]] = [set() for _ in items]
+    if crowd.is_classification:
+        names = None if crowd.parts is None else crowd.parts.to_pylist()
+        for n, code in enumerate(tagged.codes.tolist()):
+            tag = crowd.tagset.tags[code] if code >= 0 else NO
+            if names is None and code >= 0:
+                found[n].add((tag, 0, 0))
+            elif names is not None and tag == YES:
+                found[n].add((names[items[n]], 0, 0))
+        return found
+    spans = find_spans(tagged, crowd.tagset)
+    base = tagged.offsets[spans.item]
+    columns = spans.item, spans.start - base, spans.end - base, spans.type
+    bounds = [text.bounds for text in item_texts(crowd)] if chars else []
+    for n, a, b, kind in zip(*(column.tolist() for column in columns), strict=True):
+        own = bounds[items[n]] if chars else None
+        place = (a, b) if own is None else (own[a][0], own[b - 1][1])
+        found[n].add((crowd.tagset.types[kind], *place))
+    return found
+
+
+def score_sets(
+    truth: Crowd, predicted: Crowd, *, bootstrap: int = 0, level: float = 0.95,
+    random_state: int | np.random.Generator | None = 0,
+) -> Score:  # fmt: skip
+    """Compare sets of spans or labels, exactly; spans that overlap each count.
+
+    Spans are compared by characters where both sides have texts, else by tokens. `accuracy` is the
+    share of items whose set is right as a whole, `jaccard` the mean share of what both sides have
+    in common; of spans `nested` has the rates of the outermost and of the innermost alone.
+    """
+    chars = truth.texts is not None and predicted.texts is not None
+    mine, theirs = (sets_of(side, chars=chars) for side in (predicted, truth))
+    shared = [name for name, known in theirs.items() if known is not None and name in mine]
+    if not shared:
+        raise InputError("no item with known labels is on both sides")
+    left = [theirs[name] or set() for name in shared]
+    right = [mine[name] or set() for name in shared]
+    kinds = sorted({unit[0] for own in (*left, *right) for unit in own})
+    types = {kind: _rates(*([{u for u in own if u[0] == kind} for own in side]
+                            for side in (left, right))) for kind in kinds}  # fmt: skip
+    counts = np.array([[len(a & b), len(a) + len(b)] for a, b in zip(left, right, strict=True)])
+    columns = np.array([rates[:3] for rates in types.values()]) if types else np.zeros((1, 3))
+    nested = {}
+    if not predicted.is_classification:
+        for name, sign in (("outermost", -1), ("innermost", 1)):
+            nested[name] = _rates(*([_alone(own, sign) for own in side] for side in (left, right)))
+    union = np.array([len(a | b) for a, b in zip(left, right, strict=True)])
+    return Score(
+        micro=_rates(left, right),
+        macro=tuple(columns.mean(axis=0).tolist()),
+        types=types,
+        accuracy=float(np.mean([a == b for a, b in zip(left, right, strict=True)])),
+        n_items=len(shared),
+        n_tokens=0,
+        policy="conlleval",
+        encoding="sets of " + ("labels" if predicted.is_classification else "spans"),
+        interval=_interval(counts, bootstrap, level, random_state) if bootstrap else None,
+        level=level,
+        nested=nested,
+        jaccard=float(np.where(union, counts[:, 0] / np.maximum(union, 1), 1.0).mean()),
+    )
+
+
+def _rates(truth: Sequence[set[Unit]], predicted: Sequence[set[Unit]]) -> Rates:
+    both = sum(len(a & b) for a, b in zip(truth, predicted, strict=True))
+    return Rates.of(both, sum(map(len, predicted)), sum(map(len, truth)))
+
+
+def _alone(spans: Collection[Unit], sign: int) -> set[Unit]:
+    """Return the spans that overlap none that is longer (sign -1), or none that is shorter (1)."""
+    kept: list[Unit] = []
+    for one in sorted(spans, key=lambda unit: (sign * (unit[2] - unit[1]), unit[1], unit[0])):
+        if all(one[2] <= other[1] or other[2] <= one[1] for other in kept):
+            kept.append(one)
+    return set(kept)
+
+
+def _interval(counts: NDArray[np.int64], n: int, level: float, seed: Any) -> tuple[float, float]:
+    """Percentile interval of F1 under resampling of items; counts [n_items, 2]: right, all."""
+    if n < MIN_RESAMPLES:
+        raise InputError(f"must be 0 or at least {MIN_RESAMPLES}, not {n}", parameter="bootstrap")
+    rng = np.random.default_rng(seed)
+    drawn = counts[rng.integers(len(counts), size=(n, len(counts)))].sum(axis=1)
+    values = 2 * drawn[:, 0] / np.maximum(drawn[:, 1], 1)
+    low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)
+
+
+def masi_alpha(crowd: Crowd) -> float:
+    """Compute Krippendorff's alpha of sets with the MASI distance (Passonneau 2006).
+
+    The distance of two sets is 1 - J m: J their Jaccard index, and m 1 for equal sets, 2/3 if one
+    holds the other, 1/3 if they share something, 0 if nothing.
+    """
+    by_item: dict[str, Counter[frozenset[Unit]]] = defaultdict(Counter)
+    for (item, _, _), own in answer_sets(replace(crowd, answers=crowd.latest), chars=False).items():
+        by_item[item][frozenset(own)] += 1
+    shared = [own for own in by_item.values() if own.total() > 1]
+    observed = sum(_spread(own) / (own.total() - 1) for own in shared)
+    total: Counter[frozenset[Unit]] = sum(shared, Counter())
+    n = total.total()
+    expected = _spread(total) / (n - 1) if n > 1 else 0.0
+    return 1 - observed / expected if expected else 1.0
+
+
+def _spread(counts: Mapping[frozenset[Unit], int]) -> float:
+    """Sum the distances of all pairs of answers."""
+    pairs = combinations(counts.items(), 2)
+    return 2 * sum(k * m * masi(a, b) for (a, k), (b, m) in pairs)
+
+
+def masi(one: Collection[Any], other: Collection[Any]) -> float:
+    """Return the MASI distance of two sets, 0 to 1.
+
+    >>> masi({"x"}, {"x"}), round(masi({"x"}, {"x", "y"}), 3), masi({"x"}, {"y"})
+    (0.0, 0.667, 1.0)
+    """
+    a, b = frozenset(one), frozenset(other)
+    if a == b:
+        return 0.0
+    kind = 2 / 3 if a < b or b < a else 1 / 3
+    return 1 - kind * len(a & b) / len(a | b)

@@ -1,0 +1,222 @@
+"""Spans that overlap and any number of labels: dealt onto parts, put together, compared."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goldspan import aggregate, agreement, read_crowd, score, write_crowd
+from goldspan.crowd.layers import (
+    YES,
+    answer_sets,
+    ask_each,
+    deal,
+    first_parts,
+    masi,
+    masi_alpha,
+    sets_of,
+)
+
+PLACES = st.tuples(st.integers(0, 8), st.integers(1, 5)).map(lambda one: (one[0], sum(one)))
+
+
+def overlaps(one, other):
+    return one[0] < other[1] and other[0] < one[1]
+
+
+@given(st.lists(st.lists(PLACES, max_size=6), max_size=5))
+def test_in_no_answer_a_part_holds_spans_that_overlap(answers):
+    for spans, parts in zip(answers, deal(answers), strict=True):
+        assert sorted(parts) == list(range(len(spans)))
+        for a, b in combinations(range(len(spans)), 2):
+            assert parts[a] != parts[b] or not overlaps(spans[a], spans[b])
+
+
+@given(st.lists(st.lists(PLACES, max_size=5, unique=True), max_size=4))
+def test_flat_answers_need_one_part_however_they_differ(answers):
+    flat = []
+    for own in answers:
+        kept = []
+        for one in own:
+            kept += [] if any(overlaps(one, other) for other in kept) else [one]
+        flat.append(kept)
+    assert {part for parts in deal(flat) for part in parts.values()} <= {0}
+
+
+def test_who_leaves_out_the_span_around_it_agrees_about_the_inner_one():
+    assert deal([[(0, 5), (1, 2)], [(1, 2)], [(0, 5)]]) == [{0: 0, 1: 1}, {0: 1}, {0: 0}]
+
+
+SAMPLE = {
+    "item": "s1",
+    "text": "The University of New York opened.",
+    "answers": [
+        {"worker": "ann", "spans": [[4, 26, "ORG"], [18, 26, "LOC"]]},
+        {"worker": "bob", "spans": [[4, 26, "ORG"], [18, 26, "LOC"], [18, 26, "ORG"]]},
+        {"worker": "eve", "spans": [[18, 26, "LOC"]]},
+    ],
+}
+
+
+def _nested(rows=(SAMPLE,), **options):
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    return read_crowd(text.encode(), format="spans", **options)
+
+
+def test_spans_that_overlap_are_kept_and_come_back_together():
+    crowd = _nested()
+    assert crowd.item_ids.to_pylist() == ["s1", "s1 (2)", "s1 (3)"]
+    assert "spans that overlap" in crowd.import_report.notes[0]
+    said = answer_sets(crowd, chars=True)
+    assert said["s1", "bob", 0] == {("ORG", 4, 26), ("LOC", 18, 26), ("ORG", 18, 26)}
+    result = aggregate(crowd, "mv-seg")
+    found = result.spans.select(["item", "start_char", "end_char", "type"]).to_pylist()
+    assert [tuple(row.values()) for row in found] == [("s1", 4, 26, "ORG"), ("s1", 18, 26, "LOC")]
+
+
+def test_what_is_flat_is_read_as_it_was():
+    flat = {**SAMPLE, "answers": [{"worker": "ann", "spans": [[4, 26, "ORG"]]}]}
+    crowd = _nested([flat])
+    assert crowd.wholes is None
+    assert crowd == _nested([flat], overlapping="longest")
+
+
+@pytest.mark.parametrize(("rule", "n"), [("longest", 1), ("outermost", 1)])
+def test_one_rule_of_overlaps_leaves_items_whole(rule, n):
+    crowd = _nested(overlapping=rule)
+    assert crowd.wholes is None
+    assert crowd.n_items == n
+
+
+# --------------------------------------------------------------------------------------------------
+# Nasty texts through the files of six tools.
+
+NASTY = [
+    "Ünïted",
+    "👩‍👩‍👧",
+    "والْكتاب",
+    "ולספרייה",
+    "e\u0301t",
+    "🇩🇪",
+    "A.B.",
+    "x\u200by",
+    "東京都",
+    "½",
+    "'",
+    "a|b",
+]
+
+
+def _texts(n):
+    rng = random.Random(7)
+    rows = []
+    for i in range(n):
+        words = [rng.choice(NASTY) for _ in range(rng.randint(3, 9))]
+        starts, text = [], ""
+        for word in words:
+            text += rng.choice([" ", "  ", " "]) if text else ""
+            starts.append((len(text), len(text) + len(word)))
+            text += word
+        answers = []
+        for worker in ("ann", "bob"):
+            spans = set()
+            for _ in range(rng.randint(1, 4)):
+                a = rng.randrange(len(words))
+                b = rng.randrange(a, len(words))
+                spans.add((starts[a][0], starts[b][1], rng.choice(["PER", "ORG", "LOC"])))
+            answers.append({"worker": worker, "spans": [list(span) for span in sorted(spans)]})
+        rows.append({"item": f"t{i}", "text": text, "answers": answers})
+    return rows
+
+
+@pytest.mark.parametrize(
+    "tool",
+    ["spans", "brat", "label-studio", "doccano", "prodigy", "webanno", "span-table", "parquet"],
+)
+def test_every_span_of_every_annotator_comes_back(tool, tmp_path):
+    rows = _texts(200)
+    crowd = _nested(rows)
+    path = tmp_path / ("crowd.csv" if tool == "span-table" else "crowd")
+    lost = write_crowd(crowd, path, format=tool)
+    assert not [one for one in lost if "answer" in one or "span" in one], lost
+    found = read_crowd(path, format=tool)
+    first = first_parts(found)  # tools name items anew, and order them
+    ids = dict(zip(first.texts.to_pylist(), first.item_ids.to_pylist(), strict=True))
+    back = answer_sets(found, chars=True)
+    for row in rows:
+        for answer in row["answers"]:
+            units = back[ids[row["text"]], answer["worker"], 0]
+            assert units == {(kind, a, b) for a, b, kind in answer["spans"]}
+
+
+def test_gold_with_overlaps_is_written_and_read():
+    crowd = _nested()
+    result = aggregate(crowd, "mv-seg")
+    assert sets_of(result.as_gold(), chars=True) == {"s1": {("ORG", 4, 26), ("LOC", 18, 26)}}
+
+
+# --------------------------------------------------------------------------------------------------
+# Scores and agreement of sets.
+
+
+def test_scores_of_sets_count_what_is_exactly_the_same():
+    gold = {"item": "s1", "text": SAMPLE["text"]}
+    truth = _nested([{**gold, "gold": [[4, 26, "ORG"], [18, 26, "LOC"]]}])
+    said = _nested([{**gold, "gold": [[4, 26, "ORG"], [18, 26, "ORG"], [0, 3, "LOC"]]}])
+    found = score(truth, said)
+    assert found.micro[3:] == (1, 3, 2)
+    assert found.nested["outermost"][3:] == (1, 2, 1)
+    assert found.nested["innermost"][3:] == (0, 2, 1)
+    assert (found.accuracy, found.jaccard) == (0.0, 0.25)
+    assert "mean Jaccard index 25.00" in str(found)
+
+
+def test_a_flat_side_is_compared_with_one_that_overlaps():
+    gold = {"item": "s1", "text": SAMPLE["text"], "gold": [[4, 26, "ORG"]]}
+    result = aggregate(_nested(), "mv-seg")
+    assert score(_nested([gold]), result).micro[3:] == (1, 2, 1)
+
+
+def test_masi_of_pairs():
+    assert masi("a", "a") == masi("", "") == 0
+    assert masi("ab", "bc") == pytest.approx(1 - (1 / 3) * (1 / 3))
+    assert masi("a", "") == 1
+
+
+LABELS = b"item,worker,label\n1,a,x+y\n1,b,x\n1,c,z\n2,a,y\n2,b,y+z\n2,c,y\n3,a,x\n3,b,x\n"
+
+
+def _several():
+    crowd = read_crowd(LABELS, format="long")
+    return ask_each(crowd, [tag.split("+") for tag in crowd.tagset.tags])
+
+
+def test_alpha_of_sets_is_what_all_pairs_of_answers_give():
+    answers = {"1": ["xy", "x", "z"], "2": ["y", "yz", "y"], "3": ["x", "x"]}
+    within = sum(
+        masi(a, b) / (len(own) - 1)
+        for own in answers.values()
+        for i, a in enumerate(own)
+        for j, b in enumerate(own)
+        if i != j
+    )
+    every = [one for own in answers.values() for one in own]
+    between = sum(masi(a, b) for i, a in enumerate(every) for j, b in enumerate(every) if i != j)
+    expected = 1 - within / (between / (len(every) - 1))
+    assert masi_alpha(_several()) == pytest.approx(expected)
+
+
+def test_every_label_is_asked_about_and_sets_come_out():
+    crowd = _several()
+    assert (crowd.n_items, len(crowd.answers), crowd.tagset.tags) == (9, 24, ("no", YES))
+    assert answer_sets(crowd, chars=False)["1", "a", 0] == {("x", 0, 0), ("y", 0, 0)}
+    result = aggregate(crowd, "mv-token")
+    assert result.labels == [["x"], ["y"], ["x"]]
+    assert result.to_pandas().columns.tolist() == ["item", "labels", "confidence"]
+    assert result.label_probs.num_rows == 9
+    assert agreement(crowd).observed > 0
