@@ -21,6 +21,7 @@ from goldspan.crowd.layers import (
     masi_alpha,
     sets_of,
 )
+from goldspan.errors import FormatError
 
 PLACES = st.tuples(st.integers(0, 8), st.integers(1, 5)).map(lambda one: (one[0], sum(one)))
 
@@ -188,11 +189,69 @@ def test_masi_of_pairs():
     assert masi("a", "") == 1
 
 
+SETS = b"item,worker,label\n1,a,x|y\n1,b,x\n1,c,z\n2,a,y\n2,b,y|z\n2,c,y\n3,a,x\n3,b,x\n"
+
+
+def test_answers_of_several_labels_are_read_as_sets():
+    crowd = read_crowd(SETS)
+    assert crowd.parts.unique().to_pylist() == ["x", "y", "z"]
+    assert answer_sets(crowd, chars=False)["2", "b", 0] == {("y", 0, 0), ("z", 0, 0)}
+    assert "any number" in " ".join(crowd.import_report.notes)
+    assert read_crowd(SETS, several="leave-out").import_report.reasons == {"several choices": 2}
+
+
+def test_one_set_alone_is_a_slip_unless_sets_are_asked_for():
+    once = SETS.replace(b"y|z", b"y")
+    report = read_crowd(once).import_report
+    assert report.reasons == {"several choices": 1}
+    assert "--several labels" in str(report.faults[0])
+    assert read_crowd(once, several="labels").wholes is not None
+
+
+@pytest.mark.parametrize("gold", [{"1": ["x", "y"], "2": "y"}, b"item,gold\n1,x|y\n2,y\n"])
+def test_known_sets_are_attached_to_whole_items(gold):
+    crowd = read_crowd(SETS, gold=gold)
+    known = sets_of(crowd, chars=False)
+    assert known == {"1": {("x", 0, 0), ("y", 0, 0)}, "2": {("y", 0, 0)}, "3": None}
+    assert score(crowd, aggregate(crowd, "mv-token")).micro[3:] == (2, 2, 3)
+
+
+@pytest.mark.parametrize("tool", ["spans", "label-studio", "prodigy", "doccano", "parquet", "long"])
+def test_every_set_of_every_annotator_comes_back(tool, tmp_path):
+    crowd = read_crowd(SETS)
+    path = tmp_path / ("crowd.csv" if tool == "long" else "crowd")
+    assert write_crowd(crowd, path, format=tool) == []
+    back = answer_sets(read_crowd(path, format=tool), chars=False)
+    assert back == answer_sets(crowd, chars=False)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_sets_that_come_out_are_read_as_gold(ending, tmp_path):
+    result = aggregate(read_crowd(SETS), "ds")
+    path = tmp_path / f"gold.{ending}"
+    assert result.write(path) == []
+    assert score(read_crowd(path), result).f1 == 1
+
+
+def test_gold_with_overlaps_from_a_second_file_goes_where_answers_have_it():
+    gold = {"item": "s1", "text": SAMPLE["text"], "gold": [[4, 26, "ORG"], [18, 26, "PLACE"]]}
+    crowd = _nested(gold=json.dumps(gold).encode())
+    assert sets_of(crowd, chars=True) == {"s1": {("ORG", 4, 26), ("PLACE", 18, 26)}}
+
+
+def test_gold_that_overlaps_more_than_any_answer_is_refused():
+    spans = [[4, 26, "ORG"], [18, 26, "LOC"], [22, 26, "X"], [18, 21, "X"], [4, 21, "Y"]]
+    gold = {"item": "s1", "text": SAMPLE["text"], "gold": spans}
+    one = {**SAMPLE, "answers": [{"worker": "ann", "spans": [[4, 26, "ORG"], [18, 26, "LOC"]]}]}
+    with pytest.raises(FormatError, match="overlaps more others"):
+        _nested([one], gold=json.dumps(gold).encode())
+
+
 LABELS = b"item,worker,label\n1,a,x+y\n1,b,x\n1,c,z\n2,a,y\n2,b,y+z\n2,c,y\n3,a,x\n3,b,x\n"
 
 
 def _several():
-    crowd = read_crowd(LABELS, format="long")
+    crowd = read_crowd(LABELS, format="long", several="leave-out")
     return ask_each(crowd, [tag.split("+") for tag in crowd.tagset.tags])
 
 

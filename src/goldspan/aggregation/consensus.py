@@ -23,8 +23,8 @@ from goldspan.crowd.atomic import new_file, write_text
 from goldspan.crowd.formats.conll import conll_lines
 from goldspan.crowd.formats.parquet import METHOD
 from goldspan.crowd.formats.span_exports import SoftLabels
-from goldspan.crowd.grid import any_formula, guard, marked
-from goldspan.crowd.layers import YES, by_whole
+from goldspan.crowd.grid import any_formula, csv_text, guard, marked
+from goldspan.crowd.layers import YES, by_whole, first_parts
 from goldspan.crowd.losses import UNUSED, lost_in_gold
 from goldspan.crowd.model import ItemText, columns_of_items, item_texts, known_texts, list_array
 from goldspan.crowd.registry import formats, get_writer
@@ -673,9 +673,16 @@ class Consensus:
         import csv
         import io
 
-        buffer = io.StringIO()
         if self.crowd.wholes is not None:
-            raise InputError("items with any number of labels are written as .jsonl or .parquet")
+            table, texts = self._label_columns(), known_texts(first_parts(self.crowd))
+            ids, sure = table["item"].to_pylist(), table["confidence"].to_pylist()
+            said = [None if own is None else json.dumps(own) for own in self.labels]
+            columns = {"item": ids, "label": said, "confidence": [f"{p:.4f}" for p in sure]}
+            if any(text is not None for text in texts):
+                columns["text"] = [text or "" for text in texts]
+            yield csv_text([*columns], list(zip(*columns.values(), strict=True)), raw=raw)
+            return
+        buffer = io.StringIO()
         texts = known_texts(self.crowd)
         # The writer quotes no carriage return that stands alone.
         alone = any("\r" in text for text in texts if text)

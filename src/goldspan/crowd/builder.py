@@ -205,6 +205,7 @@ class CrowdBuilder:
         self._gold = array("i")
         self._has_gold = False
         self.in_cells = False  # Whether single labels stand in cells, which may list several
+        self.choices: dict[str, list[str]] = {}  # What stands for several labels, or for none
 
     def add_item(
         self,
@@ -327,7 +328,10 @@ class CrowdBuilder:
             message = "the file holds no item: is the path right?"
             self.faults.append(Fault(message, file=self.source, kind="empty"))
         cells = self.in_cells and single
-        labels = read_labels(list(self._labels), self.options, single=single, cells=cells)
+        chosen = self.choices if single else {}
+        labels = read_labels(
+            list(self._labels), self.options, single=single, cells=cells, choices=chosen
+        )
         if labels.wrong:
             unknown, several = label_faults(labels, self._wrong_places(labels.wrong), self.options)
             self.warnings += several
@@ -363,7 +367,7 @@ class CrowdBuilder:
             parts=self._optional("part"),
             import_report=counted_answers(report, answers, self.options),
         )
-        return settle(crowd, self.options)
+        return settle(crowd, self.options, labels.members)
 
     def _leave_out(self, several: Collection[int], faults: Sequence[Fault]) -> None:
         """Leave out answers of several choices."""

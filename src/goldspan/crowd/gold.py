@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, pairwise, zip_longest
@@ -17,12 +18,14 @@ from goldspan.crowd.detection import guess_format, is_dataframe, read_table, row
 from goldspan.crowd.formats.columns import as_strings, frame_columns
 from goldspan.crowd.grid import read_grid
 from goldspan.crowd.labels import joined, recode, translate, with_gold_labels, with_notes
-from goldspan.crowd.model import Crowd, list_array
+from goldspan.crowd.layers import NO, YES, Unit, first_parts, sets_of, units_of, whole_index
+from goldspan.crowd.model import Crowd, item_texts, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import get_format
 from goldspan.crowd.source import Source, open_source
 from goldspan.errors import Fault, FormatError, InputError
-from goldspan.spans import Codec
+from goldspan.spans import Codec, Tagged
+from goldspan.spans.corpus import SpanArray, write_codes
 from goldspan.spans.encoding import Role
 
 _ITEM = ("item", "task", "item_id", "task_id", "id", "question")
@@ -32,6 +35,8 @@ _LABEL = ("gold", "truth", "label", "answer", "tag")
 
 def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool = False) -> Crowd:
     """Return the crowd with known tags from a second source."""
+    if crowd.wholes is not None:
+        return _from_sets(crowd, gold, options)
     if isinstance(gold, Mapping):
         if crowd.is_classification:
             table = _frame_columns(rows_as_table(_rows_of_mapping(gold)), options)
@@ -50,6 +55,98 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
         return _from_columns(crowd, _read_columns(source, options), options, source.name)
     other = get_format(guess_format(source)).read(source, plain)
     return _from_crowd(crowd, other, source.name, refine)
+
+
+def _from_sets(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
+    """Attach the spans or labels of whole items to their parts."""
+    plain = replace(options, several="labels")
+    items = first_parts(crowd).unanswered(crowd.tagset)
+    if crowd.is_classification:
+        assert crowd.parts is not None
+        items = replace(items, tagset=Codec(tuple(crowd.parts.unique().to_pylist()), "PLAIN"))
+        if isinstance(gold, Mapping):
+            gold = {
+                item: own if isinstance(own, str | None) else json.dumps([*own])
+                for item, own in gold.items()
+            }
+        other = attach_gold(items, gold, plain)
+    elif isinstance(gold, Crowd) or hasattr(type(gold), "as_gold"):
+        other = gold if isinstance(gold, Crowd) else gold.as_gold()
+    else:
+        source = open_source(gold, options.text_encoding, options.max_decompressed)
+        plain = replace(options, columns={}, workers=(), strict=False, texts=None)
+        other = get_format(guess_format(source)).read(source, plain)
+    known = sets_of(other, chars=crowd.texts is not None)
+    ids, index = whole_index(crowd)
+    hit = [name for name in ids if known.get(name) is not None]
+    if not hit:
+        message = f"none of its {len(known)} items is in the crowd (first: {next(iter(known))!r})"
+        raise FormatError([Fault(message, file="<gold>", kind="gold")])
+    if crowd.is_classification:
+        every = zip(index.tolist(), (crowd.parts or pa.array([])).to_pylist(), strict=True)
+        no, yes = (crowd.tagset.index[label] for label in (NO, YES))
+        codes = [
+            -1 if (own := known.get(ids[n])) is None else yes if (label, 0, 0) in own else no
+            for n, label in every
+        ]
+        found = crowd.with_gold(np.array(codes, np.int16))
+    else:
+        found = _placed(crowd, {name: known[name] or set() for name in hit})
+    note = f"gold for {len(hit)} of {len(ids)} items; {len(known) - len(hit)} others in its file"
+    return with_notes(found, [note])
+
+
+def _placed(crowd: Crowd, known: Mapping[str, set[Unit]]) -> Crowd:
+    """Put every gold span where the answers have it, else into the first part with room for it."""
+    tagset = joined(crowd.tagset, Codec.from_types(
+        {kind for own in known.values() for kind, _, _ in own}, crowd.tagset.encoding
+    ))  # fmt: skip
+    found, (ids, index) = recode(crowd, tagset), whole_index(crowd)
+    chars = crowd.texts is not None
+    given = Tagged(crowd.latest.codes, crowd.latest.offset)
+    items = crowd.latest.item.astype(np.int64)
+    said = units_of(crowd, given, items, chars=chars)
+    at = {
+        (int(index[n]), unit[1:]): n
+        for n, units in zip(items.tolist(), said, strict=True)
+        for unit in units
+    }
+    parts: dict[int, list[int]] = {}
+    for n, whole in enumerate(index.tolist()):
+        parts.setdefault(whole, []).append(n)
+    bounds = [
+        text.bounds if chars else [(n, n + 1) for n in range(len(text.bounds))]
+        for text in item_texts(crowd)
+    ]
+    faults, spans = [], list[tuple[int, int, int, int]]()
+    gold = np.full(crowd.n_tokens, -1, np.int16)
+    for whole, rows in parts.items():
+        placed: list[tuple[int, Unit]] = []
+        first = {a: n for n, (a, _) in enumerate(bounds[rows[0]])}
+        last = {b: n + 1 for n, (_, b) in enumerate(bounds[rows[0]])}
+        for unit in sorted(known.get(ids[whole], ()), key=lambda one: (one[1] - one[2], one)):
+            kind, a, b = unit
+            free = [n for n in (at.get((whole, (a, b)), rows[0]), *rows)
+                    if all(m != n or b <= u[1] or u[2] <= a for m, u in placed)]  # fmt: skip
+            if not free or a not in first or b not in last:
+                what = "overlaps more others than any answer's" if a in first and b in last else (
+                    "begins or ends within a token"
+                )  # fmt: skip
+                message = f"gold span {kind} [{a}, {b}) {what}: read gold and answers from one file"
+                faults.append(Fault(message, file="<gold>", item=ids[whole], kind="gold"))
+                continue
+            placed.append((free[0], unit))
+            base = int(crowd.offsets[free[0]])
+            spans.append((base + first[a], base + last[b], tagset.types.index(kind), free[0]))
+    if faults:
+        raise FormatError(faults)
+    start, end, kind_of, item = (np.array(c, np.int64) for c in zip(*sorted(spans), strict=True))
+    none = np.zeros(len(start), np.int32)
+    array = SpanArray(start, end, kind_of.astype(np.int16), item.astype(np.int32), none)
+    is_known = np.isin(index, [n for n, name in enumerate(ids) if name in known])
+    tokens = np.repeat(is_known, np.diff(crowd.offsets))
+    gold[tokens] = write_codes(array, crowd.offsets, tagset)[tokens]
+    return found.with_gold(gold)
 
 
 def _rows_of_mapping(gold: Mapping[Any, Any]) -> list[dict[str, Any]]:

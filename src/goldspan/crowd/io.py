@@ -45,7 +45,7 @@ def read_crowd(source: Any, **options: Any) -> Crowd:
             binary file; a DataFrame of any make, a Hugging Face `Dataset`, or a list of dicts.
         options: The fields of `ReadOptions`: format, gold, texts, encoding, columns, workers,
             labels, missing, altered, repeated, unknown, strict, offsets, tokens, cut, overlapping,
-            unlabelled, strip, rename_workers, delimiter, text_encoding, max_decompressed,
+            several, unlabelled, strip, rename_workers, delimiter, text_encoding, max_decompressed,
             predicted and progress. A DataFrame is of the format "long", "span-table",
             "tag-columns" or "wide".
 

@@ -5,6 +5,7 @@ Also which names of labels, workers and items look alike, and which workers are 
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections import Counter
@@ -17,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.crowd.grouping import number_attempts
+from goldspan.crowd.layers import ask_each
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import QUOTES, ReadOptions
 from goldspan.crowd.source import AS_NAMED
@@ -50,8 +52,10 @@ class Labels:
     codes: NDArray[np.int16]  # [n_labels], code of every distinct string
     bad: dict[int, str]  # Why a string is not a tag, by its place in the list
     notes: tuple[str, ...] = ()  # How tags are read that are spelled in another way
-    # Why a string is no single label but several choices, by its place in the list
-    several: Mapping[int, str] = field(default_factory=dict)
+    # Of a string that is no single label but several choices, or none: the kind of the fault, and
+    # why, by its place in the list
+    several: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    members: tuple[tuple[str, ...], ...] = ()  # Where tags are sets: the labels of every tag
 
     @property
     def wrong(self) -> set[int]:
@@ -60,12 +64,17 @@ class Labels:
 
 
 def read_labels(
-    raw: Sequence[str], options: ReadOptions, *, single: bool = False, cells: bool = False
-) -> Labels:
-    """Read the distinct labels of an input; the `cells` of tables may hold several choices."""
-    choices = choices_in(raw, options.labels) if cells else {}
+    raw: Sequence[str], options: ReadOptions, *, single: bool = False, cells: bool = False,
+    choices: Mapping[str, list[str]] | None = None,
+) -> Labels:  # fmt: skip
+    """Read the distinct labels of an input; `cells` of tables, and `choices`, may hold several."""
+    choices = {**(choices_in(raw, options.labels) if cells else {}), **(choices or {})}
     listed = {i: choices[label] for i, label in enumerate(raw) if label in choices}
     several = {i: _several(raw[i], parts) for i, parts in listed.items() if len(parts) != 1}
+    sets = {tuple(sorted(listed[i])) for i in several if listed[i]}
+    is_shown = len(sets) > 1 or len(listed) == len(raw)  # two sets, or lists alone
+    if sets and (options.several == "labels" or (options.several == "auto" and is_shown)):
+        return _sets_of_labels([listed.get(i, [label]) for i, label in enumerate(raw)], options)
     names = [options.rename(listed.get(i, [label])[0]) if i not in several else None
              for i, label in enumerate(raw)]  # fmt: skip
     known = [name for name in names if name is not None]
@@ -80,6 +89,20 @@ def read_labels(
     lost = tagset.outside if options.unknown == "outside" else -1
     codes = [tagset.index.get(n, -1) if i not in bad else lost for i, n in enumerate(names)]
     return Labels(tagset, np.array(codes, np.int16), bad, _spelling_notes(spelling), several)
+
+
+def _sets_of_labels(chosen: Sequence[Sequence[str]], options: ReadOptions) -> Labels:
+    """Take every set of labels for a tag of its own."""
+    place: dict[tuple[str, ...], int] = {}
+    codes = []
+    for parts in chosen:
+        names = [options.rename(part) for part in parts]
+        own = tuple(sorted({name for name in names if name is not None}))
+        codes.append(place.setdefault(own, len(place)) if own or not parts else -1)
+    tagset = Codec(tuple(map(json.dumps, place)), "PLAIN")
+    note = "answers choose several labels: each is asked about, so that any number of them holds; "
+    note += "several='leave-out' (--several leave-out) reads answers of one label alone"
+    return Labels(tagset, np.array(codes, np.int16), {}, (note,), {}, tuple(place))
 
 
 def choices_in(cells: Sequence[str], kept: Collection[str] = ()) -> dict[str, list[str]]:
@@ -113,10 +136,14 @@ def choices_in(cells: Sequence[str], kept: Collection[str] = ()) -> dict[str, li
     return found
 
 
-def _several(cell: str, parts: Sequence[str]) -> str:
+def _several(cell: str, parts: Sequence[str]) -> tuple[str, str]:
     one, option = cell.strip(), shlex.quote(f"{cell.strip()}={cell.strip()}")
+    what = f"{len(parts)} choices in {one!r}, but a single label is needed: left out"
+    if not parts:
+        return "no choice", what
     keep = f"if it is one label, pass labels={{{one!r}: {one!r}}} (--label {option})"
-    return f"{len(parts)} choices in {one!r}, but a single label is needed: left out; {keep}"
+    every = "for any number of labels, several='labels' (--several labels)"
+    return "several choices", f"{what}; {keep}; {every}"
 
 
 def guess_encoding(tags: Iterable[str]) -> str:
@@ -165,9 +192,11 @@ def _spelling_notes(spelling: Mapping[str, str]) -> tuple[str, ...]:
     return (f"tags of spans in another spelling: {', '.join(shown)}; {plain}",) if shown else ()
 
 
-def settle(crowd: Crowd, options: ReadOptions) -> Crowd:
+def settle(crowd: Crowd, options: ReadOptions, members: Sequence[Sequence[str]] = ()) -> Crowd:
     """Decide between BIO and IOB by how spans open, and reject a mixture of encodings."""
-    # The tags of BIO and IOB are the same strings
+    # The tags of BIO and IOB are the same strings; those with `members` are sets of labels
+    if members:
+        return ask_each(crowd, members)
     if options.encoding:
         return crowd
     if crowd.tagset.rules.is_plain:
@@ -286,7 +315,8 @@ def label_faults(
     several: list[Fault] = []
     for index, place in places:
         if index in labels.several:
-            several.append(replace(place, message=labels.several[index], kind="several choices"))
+            kind, message = labels.several[index]
+            several.append(replace(place, message=message, kind=kind))
             continue
         counts[index] += 1
         if counts[index] <= MAX_EACH or not options.rejects_unknown:
@@ -363,9 +393,11 @@ def with_gold_labels(
 ) -> Crowd:
     """Return the crowd with known tags from strings, one per token; None where unknown."""
     distinct = [label for label in dict.fromkeys(labels) if label is not None]
+    several = "leave-out" if len(crowd.answers) else options.several  # sets beside single answers
+    encoding = options.encoding or crowd.tagset.encoding
     read = read_labels(
         distinct,
-        replace(options, encoding=options.encoding or crowd.tagset.encoding),
+        replace(options, encoding=encoding, several=several),
         cells=crowd.is_classification,
     )
     place: dict[str | None, int] = {label: i for i, label in enumerate(distinct)}
@@ -380,14 +412,17 @@ def with_gold_labels(
                 at = -1 if crowd.is_classification else at
                 yield index, Fault("", name, line, ids[n], at, "gold")
 
-    unknown, several = label_faults(read, places(), options)
+    unknown, left_out = label_faults(read, places(), options)
     reject_unknown(unknown, options)
     notes = [note for note in read.notes if note not in crowd.import_report.notes]
     table = np.append(read.codes, np.int16(-1))
     codes = table[[place.get(label, -1) for label in labels]].astype(np.int16)
+    if read.members:
+        found = ask_each(replace(crowd, tagset=read.tagset, gold=codes), read.members)
+        return with_notes(found, notes)
     tagset = joined(crowd.tagset, read.tagset)
     found = recode(crowd, tagset).with_gold(translate(codes, read.tagset, tagset))
-    return with_notes(found, notes, [*several, *unknown])
+    return with_notes(found, notes, [*left_out, *unknown])
 
 
 def recode(crowd: Crowd, tagset: Codec) -> Crowd:

@@ -9,6 +9,7 @@ people and written to files is put together again.
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -158,6 +159,41 @@ def ask_each(crowd: Crowd, members: Sequence[Collection[str]]) -> Crowd:
     )
 
 
+def as_single(crowd: Crowd) -> Crowd:
+    """Undo `ask_each`: single labels, each a JSON list of the labels that hold."""
+    ids, index = whole_index(crowd)
+    assert crowd.parts is not None
+    yes, names = crowd.tagset.index[YES], crowd.parts.to_pylist()
+    given = crowd.answers
+    key = np.stack([index[given.item], given.worker, given.attempt.astype(np.int64)])
+    keys, first, group = np.unique(key, axis=1, return_index=True, return_inverse=True)
+    is_known = np.zeros(len(ids), np.bool_)
+    if crowd.gold is not None:
+        is_known[index[crowd.gold >= 0]] = True
+    said: list[list[str]] = [[] for _ in range(keys.shape[1] + len(ids))]
+    rows = np.flatnonzero(given.codes == yes)
+    for g, n in zip(group.ravel()[rows].tolist(), given.item[rows].tolist(), strict=True):
+        said[g].append(names[n])
+    for n in [] if crowd.gold is None else np.flatnonzero(crowd.gold == yes).tolist():
+        said[keys.shape[1] + index[n]].append(names[n])
+    texts = [json.dumps(own, ensure_ascii=False) for own in said]
+    tags = tuple(dict.fromkeys(texts))
+    place = {tag: code for code, tag in enumerate(tags)}
+    codes = np.array([place[text] for text in texts], np.int16)
+    answers = given.take(np.sort(first))
+    order = np.argsort(first, kind="stable")
+    answers = replace(
+        answers, item=keys[0][order].astype(np.int32), codes=codes[: keys.shape[1]][order]
+    )
+    gold = np.where(is_known, codes[keys.shape[1] :], np.int16(-1))
+    return replace(
+        first_parts(crowd),
+        answers=answers,
+        tagset=Codec(tags, "PLAIN"),
+        gold=None if crowd.gold is None else gold,
+    )
+
+
 def whole_index(crowd: Crowd) -> tuple[list[str], NDArray[np.int64]]:
     """Return the ids of whole items, and of which of them every item of the crowd is a part."""
     if crowd.wholes is None:
@@ -205,7 +241,7 @@ def sets_of(crowd: Crowd, *, chars: bool) -> dict[str, set[Unit] | None]:
     gold = crowd.gold_tagged
     n_known = np.diff(np.concatenate([[0], np.cumsum(gold.codes >= 0)])[gold.offsets])
     rows = np.arange(crowd.n_items)
-    for n, units in zip(rows.tolist(), _units(crowd, gold, rows, chars=chars), strict=True):
+    for n, units in zip(rows.tolist(), units_of(crowd, gold, rows, chars=chars), strict=True):
         if n_known[n]:
             found[ids[index[n]]] = (found[ids[index[n]]] or set()) | units
     return found
@@ -219,13 +255,13 @@ def answer_sets(crowd: Crowd, *, chars: bool) -> dict[tuple[str, str, int], set[
     columns = index[answers.item], answers.worker, answers.attempt
     rows = zip(*(column.tolist() for column in columns), strict=True)
     tagged = Tagged(answers.codes, answers.offset)
-    every = _units(crowd, tagged, answers.item.astype(np.int64), chars=chars)
+    every = units_of(crowd, tagged, answers.item.astype(np.int64), chars=chars)
     for (item, worker, attempt), units in zip(rows, every, strict=True):
         found.setdefault((ids[item], workers[worker], attempt), set()).update(units)
     return found
 
 
-def _units(
+def units_of(
     crowd: Crowd, tagged: Tagged, items: NDArray[np.int64], *, chars: bool
 ) -> list[set[Unit]]:
     """Return the spans, or the label, of every sequence; `items` says to which item each is."""

@@ -177,6 +177,14 @@ class ReadOptions:
         what="rule for overlapping spans",
         choices=("layers", "longest", "outermost", "refuse"),
     )
+    several: str = _option(
+        "Answers that choose several labels: any number of labels holds (labels), such answers are "
+        "left out and listed (leave-out), or what their number shows (auto).",
+        "--several",
+        default="auto",
+        what="rule for several labels",
+        choices=("auto", "labels", "leave-out"),
+    )
     unlabelled: str = _option(
         "What happens to a file with neither labels nor gold: refuse, or keep (for pools); "
         "goldspan's own formats are always kept.",

@@ -350,11 +350,7 @@ class _Reader:
 
     def _choice(self, item: Item, one: Record, values: list[Record]) -> Labels | None:
         found = [name for value in values for name in value.strings("choices") or []]
-        if len(found) > 1:
-            message = f"{len(found)} choices, but a single label is needed: left out"
-            self.crowd.leave_out(one, message, "several choices")
-            return None
-        return self.crowd.single(item, one, found[0] if found else None)
+        return self.crowd.single(item, one, self.crowd.chosen(found) if found else None)
 
     def _values(self, one: Record, others: Mapping[str, str]) -> Iterator[Record]:
         """The values of the results that are read; the others are counted."""

@@ -59,6 +59,7 @@ from goldspan.crowd.labels import (
     stripped_faults,
     with_gold_labels,
 )
+from goldspan.crowd.layers import as_single, asks_each
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, known_texts, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import ImportReport, Source
@@ -455,7 +456,7 @@ def read_rows(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd
     )
     if "gold" in rows.columns:
         crowd = _with_gold(crowd, table, options)
-    return keep_workers(settle(crowd, options), options)
+    return keep_workers(settle(crowd, options, labels.members), options)
 
 
 def _as_named(rows: Rows, options: ReadOptions) -> tuple[Rows, list[str]]:
@@ -676,6 +677,8 @@ def write(crowd: Crowd, path: Path, *, text: bool = True, raw_csv: bool = False)
             "a long table has a row per answer, and the crowd has none: write another format, such "
             "as conll or spans, which hold gold alone"
         )
+    if asks_each(crowd):
+        crowd = as_single(crowd)
     mark = "\t" if path.suffixes[:1] == [".tsv"] or path.suffix == ".tsv" else ","
     is_guarded = mark == "," and not raw_csv and _needs_guard(crowd)
     write_text(path, _lines(crowd, mark, text=text, is_guarded=is_guarded))

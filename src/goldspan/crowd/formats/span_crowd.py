@@ -339,14 +339,16 @@ class SpanCrowd:
         labels: Sequence[str],
         facts: Facts = NOTHING_MORE,
     ) -> None:
-        """Add the label that was chosen for an item; none or several are listed, not placed."""
+        """Add the labels that were chosen for an item."""
+        self.answer_or_gold(item, record, self.single(item, record, self.chosen(labels)), facts)
+
+    def chosen(self, labels: Sequence[str]) -> str:
+        """Return the one label, or a name for several or none, which `read_labels` reads."""
         if len(labels) == 1:
-            self.answer_or_gold(item, record, self.single(item, record, labels[0]), facts)
-            return
-        if record.worker not in GOLD_NAMES:
-            self.workers.setdefault(record.worker)
-        message = f"{len(labels)} choices, but a single label is needed: left out"
-        self.leave_out(record, message, "several choices" if labels else "no choice")
+            return labels[0]
+        name = " | ".join(labels) or "(no choice)"
+        self.builder.choices[name] = list(labels)
+        return name
 
     def build(self) -> Crowd:
         """Make the crowd; single labels make its tags PLAIN."""

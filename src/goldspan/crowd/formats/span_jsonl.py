@@ -357,6 +357,10 @@ class _Line(NamedTuple):
         if given[0] == "tags":
             return Labels(tags=self._tags(record))
         value = record.value[given[0]]
+        if given[0] == "labels" and (value or len(self.cut.tokens) == 1) and all(
+            isinstance(one, str) for one in value
+        ):  # fmt: skip
+            return self.crowd.single(self.item, record, self.crowd.chosen(value))
         if isinstance(value, str):
             self.header.check(record, tags={value})
             return self.crowd.single(self.item, record, value)
@@ -406,6 +410,12 @@ class _Line(NamedTuple):
             raise record.error(message, "tokens")
 
 
+def _has_labels(record: Record) -> bool:
+    """Return whether an answer lists labels, and no spans."""
+    labels = record.find("labels")
+    return isinstance(labels, list) and any(isinstance(one, str) for one in labels)
+
+
 def _gold(record: Record) -> list[Record]:
     """The gold as an object like an answer's; none if there is none."""
     value = record.find("gold")
@@ -423,7 +433,7 @@ def _cut(record: Record, said: list[Record], unit: str, rule: str, known: Cut | 
         if starts is not None:
             raise record.error("'token_start' without 'tokens'")
         whole = str(record.required(record.text("text"), "text", "tokens"))
-        single = any(isinstance(one.find("label"), str) for one in said)
+        single = any(isinstance(one.find("label"), str) or _has_labels(one) for one in said)
         if known is not None and not (single or known.is_given) and known.text == whole:
             return known
         return whole_text(whole) if single else cut_text(record, whole, rule=rule)
