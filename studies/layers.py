@@ -297,12 +297,12 @@ def _relations(data: Path, times: int, size: int, *, quick: bool) -> Table:
     found = []
     for seed in range(times):
         truth, answers = draw_labels(seed, size)
-        rows = [
+        given = [
             (str(n), worker, [unit[0] for unit in units])
             for n, own in enumerate(answers)
             for worker, units in own.items()
         ]
-        crowd = _label_crowd(rows)
+        crowd = _label_crowd(given)
         known = {(str(n), f"l{k}"): (f"l{k}", 0, 0) in truth[n]
                  for n in range(size) for k in range(LABELS)}  # fmt: skip
         best = _rates(truth, _best(_by_rates(truth, answers, LABELS)))[2]
