@@ -8,8 +8,7 @@ simulated labels that go together; truthfulness on a scale.
 from __future__ import annotations
 
 import csv
-import gzip
-import io
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -23,7 +22,7 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text
 from goldspan.crowd.formats.json_records import Record
 from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
-from goldspan.crowd.layers import YES, answer_sets, ask_each, sets_of
+from goldspan.crowd.layers import YES, answer_sets, sets_of
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import open_source
 from goldspan.errors import InputError
@@ -290,7 +289,7 @@ def _relations(data: Path, times: int, size: int, *, quick: bool) -> Table:
     heads = ("crowd", "votes by half", "ds", "mace", "auto", "oracle")
     folder, rows = data / "medical_relations", list[tuple[Any, ...]]()
     if not quick:
-        crowd = relations_crowd(folder)
+        crowd = read_crowd(folder / "answers.csv.gz")
         for name, asked in (("relations, asked", True), ("relations, all", False)):
             known = _known_relations(folder, asked_only=asked)
             rows.append((name, *(_label_f1(crowd, known, method) for method in heads[1:5]), None))
@@ -311,20 +310,12 @@ def _relations(data: Path, times: int, size: int, *, quick: bool) -> Table:
     return Table("Any number of labels, micro-F1", heads, tuple(rows), dict.fromkeys(heads, 1))
 
 
-def relations_crowd(folder: Path) -> Crowd:
-    """Read the answers, of several to an item by one worker the last."""
-    with gzip.open(folder / "answers.csv.gz", "rt", encoding="utf-8") as lines:
-        rows = {(r["item"], r["worker"]): r["labels"] for r in csv.DictReader(lines)}
-    return _label_crowd([(item, worker, said.split(";")) for (item, worker), said in rows.items()])
-
-
 def _label_crowd(rows: Iterable[tuple[str, str, list[str]]]) -> Crowd:
-    text = io.StringIO()
-    out = csv.writer(text, lineterminator="\n")
-    out.writerow(("item", "worker", "label"))
-    out.writerows((item, worker, "+".join(sorted(labels)) or "+") for item, worker, labels in rows)
-    crowd = read_crowd(text.getvalue().encode(), format="long")
-    return ask_each(crowd, [[one for one in tag.split("+") if one] for tag in crowd.tagset.tags])
+    listed = [
+        {"item": item, "worker": worker, "label": json.dumps(sorted(labels))}
+        for item, worker, labels in rows
+    ]
+    return read_crowd(listed, several="labels")
 
 
 def _known_relations(folder: Path, *, asked_only: bool) -> dict[tuple[str, str], bool]:
