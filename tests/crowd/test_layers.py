@@ -7,7 +7,7 @@ import random
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from goldspan import aggregate, agreement, read_crowd, score, write_crowd
@@ -16,8 +16,6 @@ from goldspan.crowd.layers import (
     answer_sets,
     ask_each,
     deal,
-    first_parts,
-    masi,
     masi_alpha,
     sets_of,
 )
@@ -146,7 +144,7 @@ def test_every_span_of_every_annotator_comes_back(tool, tmp_path):
     lost = write_crowd(crowd, path, format=tool)
     assert not [one for one in lost if "answer" in one or "span" in one], lost
     found = read_crowd(path, format=tool)
-    first = first_parts(found)  # tools name items anew, and order them
+    first = found.whole_items  # tools name items anew, and order them
     ids = dict(zip(first.texts.to_pylist(), first.item_ids.to_pylist(), strict=True))
     back = answer_sets(found, chars=True)
     for row in rows:
@@ -181,6 +179,14 @@ def test_a_flat_side_is_compared_with_one_that_overlaps():
     gold = {"item": "s1", "text": SAMPLE["text"], "gold": [[4, 26, "ORG"]]}
     result = aggregate(_nested(), "mv-seg")
     assert score(_nested([gold]), result).micro[3:] == (1, 2, 1)
+
+
+def masi(one, other):
+    a, b = set(one), set(other)
+    if a == b:
+        return 0.0
+    kind = 2 / 3 if a < b or b < a else 1 / 3
+    return 1 - kind * len(a & b) / len(a | b)
 
 
 def test_masi_of_pairs():
@@ -255,8 +261,7 @@ def _several():
     return ask_each(crowd, [tag.split("+") for tag in crowd.tagset.tags])
 
 
-def test_alpha_of_sets_is_what_all_pairs_of_answers_give():
-    answers = {"1": ["xy", "x", "z"], "2": ["y", "yz", "y"], "3": ["x", "x"]}
+def _alpha(answers):
     within = sum(
         masi(a, b) / (len(own) - 1)
         for own in answers.values()
@@ -266,8 +271,54 @@ def test_alpha_of_sets_is_what_all_pairs_of_answers_give():
     )
     every = [one for own in answers.values() for one in own]
     between = sum(masi(a, b) for i, a in enumerate(every) for j, b in enumerate(every) if i != j)
-    expected = 1 - within / (between / (len(every) - 1))
-    assert masi_alpha(_several()) == pytest.approx(expected)
+    return 1 - within / (between / (len(every) - 1))
+
+
+def test_alpha_of_sets_is_what_all_pairs_of_answers_give(monkeypatch):
+    answers = {"1": ["xy", "x", "z"], "2": ["y", "yz", "y"], "3": ["x", "x"]}
+    crowd = _several()
+    assert masi_alpha(crowd) == pytest.approx(_alpha(answers))
+    monkeypatch.setattr("goldspan.crowd.layers._BLOCK", 2)  # sets compared in several blocks
+    found = agreement(crowd)
+    assert found.to_dict()["masi_alpha"] == found.masi_alpha == pytest.approx(_alpha(answers))
+    assert "sets' alpha (MASI)" in str(found)
+    assert "masi_alpha" not in agreement(LABELS, format="long").to_dict()
+
+
+@given(st.lists(st.lists(st.frozensets(PLACES, max_size=4), min_size=2, max_size=3), min_size=1))
+def test_alpha_of_spans_that_overlap_is_that_of_their_sets(answers):
+    text = "a b c d e f g h i j k l m n"
+    rows = [
+        {"item": f"s{n}", "text": text, "answers": [
+            {"worker": f"w{k}", "spans": [[2 * a, 2 * b - 1, "X"] for a, b in one]}
+            for k, one in enumerate(own)
+        ]}
+        for n, own in enumerate(answers)
+    ]  # fmt: skip
+    assume(len({one for own in answers for one in own}) > 1)
+    assert masi_alpha(_nested(rows)) == pytest.approx(_alpha(dict(enumerate(answers))))
+
+
+def test_whole_items_are_counted():
+    rows = [SAMPLE, {**SAMPLE, "item": "s2", "text": SAMPLE["text"] + " too"}]
+    crowd = _nested(rows)
+    n_answers = sum(len(row["answers"]) for row in rows)
+    assert repr(crowd).startswith("Crowd(2 items in 6 parts, ")
+    assert f"{n_answers} answers" in repr(crowd)
+    assert "2 items in 6 parts" in crowd._repr_html_()
+    result = aggregate(crowd, "mv-seg")
+    assert f"2 items in 6 parts, {len(result.spans)} spans, {n_answers} answers" in repr(result)
+    assert result.summary()["items"] == 2
+    assert result.summary()["parts"] == 6
+    assert agreement(crowd).quartiles["answers_per_item"].maximum == n_answers / 2
+
+
+def test_what_is_wrong_in_sets_is_listed():
+    gold = {"item": "s1", "text": SAMPLE["text"]}
+    truth = _nested([{**gold, "gold": [[4, 26, "ORG"], [18, 26, "LOC"]]}])
+    said = _nested([{**gold, "gold": [[4, 26, "ORG"], [18, 26, "ORG"]]}])
+    found = [one[1:] for one in score(truth, said, wrong=True).wrong]
+    assert found == [("missed", "LOC", 18, 26), ("spurious", "ORG", 18, 26)]
 
 
 def test_every_label_is_asked_about_and_sets_come_out():

@@ -24,7 +24,7 @@ from goldspan.crowd.formats.conll import conll_lines
 from goldspan.crowd.formats.parquet import METHOD
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.grid import any_formula, csv_text, guard, marked
-from goldspan.crowd.layers import YES, by_whole, first_parts
+from goldspan.crowd.layers import YES, by_whole
 from goldspan.crowd.losses import UNUSED, lost_in_gold
 from goldspan.crowd.model import ItemText, columns_of_items, item_texts, known_texts, list_array
 from goldspan.crowd.registry import formats, get_writer
@@ -461,15 +461,17 @@ class Consensus:
 
     def summary(self) -> dict[str, Any]:
         """Return the main facts as plain values, for JSON."""
+        whole = self.crowd.whole_items
         return {
             "method": self.method,
             "params": {name: _plain(value) for name, value in self.params.items()},
-            "items": self.crowd.n_items,
-            "tokens": self.crowd.n_tokens,
-            "answers": len(self.crowd.latest),
+            "items": whole.n_items,
+            **({} if self.crowd.wholes is None else {"parts": self.crowd.n_items}),
+            "tokens": whole.n_tokens,
+            "answers": len(whole.latest),
             "workers": self.crowd.n_workers,
-            "items_without_answers": int((np.diff(self.crowd.by_item.bounds) == 0).sum()),
-            "spans": None if self.tagset.rules.is_plain else len(self.span_array),
+            "items_without_answers": int((np.diff(whole.by_item.bounds) == 0).sum()),
+            "spans": None if self.tagset.rules.is_plain else len(self.spans),
             "mean_token_confidence": float(self.token_confidence.mean())
             if len(self.codes)
             else 0.0,
@@ -543,7 +545,8 @@ class Consensus:
             columns["text"] = list(marked_texts(first, self.codes[:n_tokens], sure))
             columns["confidence"] = self.confidence[: first.n_items].tolist()
         rows = zip(*columns.values(), strict=True)
-        shown = table(list(columns), rows, self.crowd.n_items, "items")
+        what = "items" if self.crowd.wholes is None else "parts"
+        shown = table(list(columns), rows, self.crowd.n_items, what)
         return block("Consensus", [f"method {self.method}", *self._facts()], shown)
 
     def __repr__(self) -> str:
@@ -552,9 +555,10 @@ class Consensus:
 
     def _facts(self) -> list[str]:
         crowd, single = self.crowd, self.crowd.is_classification
-        facts = [counted(crowd.n_items, "item")]
-        facts += [] if single else [counted(len(self.span_confidence), "span")]
-        answers, workers = counted(len(crowd.latest), "answer"), counted(crowd.n_workers, "worker")
+        facts = [crowd.items_counted]
+        facts += [] if single else [counted(len(self.spans), "span")]
+        answers = counted(len(crowd.whole_items.latest), "answer")
+        workers = counted(crowd.n_workers, "worker")
         facts.append(f"{answers} of {workers}")
         sure = self.mean_confidence
         facts += [] if sure is None else [f"mean confidence {sure:.2f}"]
@@ -674,7 +678,7 @@ class Consensus:
         import io
 
         if self.crowd.wholes is not None:
-            table, texts = self._label_columns(), known_texts(first_parts(self.crowd))
+            table, texts = self._label_columns(), known_texts(self.crowd.whole_items)
             ids, sure = table["item"].to_pylist(), table["confidence"].to_pylist()
             said = [None if own is None else json.dumps(own) for own in self.labels]
             columns = {"item": ids, "label": said, "confidence": [f"{p:.4f}" for p in sure]}

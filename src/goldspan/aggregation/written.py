@@ -49,7 +49,9 @@ def read_confidences(path: str, labels: Crowd) -> Written | None:
 
 
 def _in_order(spans: Any) -> list[Rows]:
-    return sorted(spans or [], key=lambda one: one["start"])
+    """Return spans that have a confidence, as objects, by their places."""
+    listed = [one for one in spans or [] if isinstance(one, dict)]
+    return sorted(listed, key=lambda one: one["start"])
 
 
 # --------------------------------------------------------------------------------------------------

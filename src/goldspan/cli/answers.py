@@ -398,7 +398,7 @@ def _write_workers(result: Consensus, path: str) -> None:
 
 
 def _score(crowd: Crowd, result: Consensus, policy: str) -> Any:
-    from goldspan.spans import score
+    from goldspan.crowd.measures import score
     from goldspan.spans.corpus import check_policy
 
     check_policy(policy)
@@ -448,14 +448,15 @@ def _lines(
     crowd: Crowd, result: Consensus, scored: Any, output: str | None, report: str | None
 ) -> Iterator[str]:
     yield str(crowd.import_report)
-    spans = "" if crowd.tagset.rules.is_plain else f", {counted(len(result.span_array), 'span')}"
+    whole = crowd.whole_items
+    spans = "" if crowd.tagset.rules.is_plain else f", {counted(len(result.spans), 'span')}"
     took = f"{result.seconds:.1f} s"
     if result.trace and not result.candidates:
         took = f"{_end(result)} after {counted(len(result.trace), 'round')}, {took}"
     notes = [] if result.candidates else result.notes
     yield (
-        f"{result.method}: {counted(crowd.n_items, 'item')}, {counted(crowd.n_tokens, 'token')}, "
-        f"{counted(len(crowd.latest), 'answer')} of {counted(crowd.n_workers, 'worker')}{spans} "
+        f"{result.method}: {crowd.items_counted}, {counted(whole.n_tokens, 'token')}, "
+        f"{counted(len(whole.latest), 'answer')} of {counted(crowd.n_workers, 'worker')}{spans} "
         f"({'; '.join([*([took] if result.trace or result.candidates else []), *notes])})"
     )
     if result.candidates:
@@ -518,21 +519,23 @@ def score(
     from goldspan.aggregation.plausibility import measure_confidence
     from goldspan.aggregation.written import read_confidences
     from goldspan.crowd.measures import aligned_sides, labels_of
-    from goldspan.spans import score as compare
+    from goldspan.crowd.measures import score as compare
 
     with steps(3, quiet=json) as step:
         step(f"reading {predicted}")
         labels = labels_of(reading.read(predicted, step.part), predicted)
         step(f"reading {truth}")
         known = labels_of(reading.read(truth, step.part), truth)
-        found, gold = aligned_sides(labels, known)
         step("comparing")
+        are_sets = labels.wholes is not None or known.wholes is not None
+        found, gold = (labels, known) if are_sets else aligned_sides(labels, known)
         result = compare(
             gold, found, policy=policy, bootstrap=bootstrap, random_state=seed, wrong=wrong
         )
         try:
-            is_cut = found.n_tokens != labels.n_tokens  # there are no confidences of pieces
-            sure = None if predicted == "-" or is_cut else read_confidences(predicted, labels)
+            # there are no confidences of pieces, nor of sets
+            is_other = are_sets or found.n_tokens != labels.n_tokens
+            sure = None if predicted == "-" or is_other else read_confidences(predicted, labels)
         except FaultsError as error:
             warn(f"confidences are not measured: {error}")
             sure = None
@@ -550,9 +553,10 @@ def score(
 def _score_lines(result: Score, gold: Crowd) -> Iterator[str]:
     yield str(result)
     if result.wrong:
-        ids = list(gold.tagged_by_id())
+        ids = gold.whole_items.item_ids.to_pylist()
         rows = [[ids[w.item], w.side, w.type, f"[{w.start}, {w.end})"] for w in result.wrong]
-        yield table([["item", "side", "type", "tokens"], *rows])
+        where = "tokens" if result.jaccard is None else "place"
+        yield table([["item", "side", "type", where], *rows])
 
 
 # --------------------------------------------------------------------------------------------------

@@ -76,7 +76,8 @@ def inspect(
         # The command that makes sense for this input, with the options that were needed
         words = ["goldspan", "aggregate" if crowd.n_workers else "check", source, *reading.words()]
         if crowd.n_workers:
-            words += ["-o", "gold.csv" if crowd.is_classification else "gold.conll"]
+            flat = "csv" if crowd.is_classification else "conll"
+            words += ["-o", f"gold.{flat if crowd.wholes is None else 'jsonl'}"]
         found, command = _facts(crowd), shlex.join(words)
         report = crowd.import_report
         notes: Sequence[object] = report.faults
@@ -169,27 +170,29 @@ def _facts(crowd: Crowd) -> dict[str, object]:
 
     from goldspan.crowd.model import item_texts
 
+    whole = crowd.whole_items
     facts: dict[str, object] = {
         "format": crowd.import_report.format,
         "encoding": crowd.tagset.encoding,
         "types": list(crowd.tagset.types),
-        "items": crowd.n_items,
-        "tokens": crowd.n_tokens,
+        "items": whole.n_items,
+        **({} if crowd.wholes is None else {"parts": crowd.n_items}),
+        "tokens": whole.n_tokens,
         "workers": crowd.n_workers,
-        "answers": len(crowd.answers),
-        "labels": int(np.count_nonzero(crowd.answers.codes >= 0)),
+        "answers": len(whole.answers),
+        "labels": int(np.count_nonzero(whole.answers.codes >= 0)),
     }
     if crowd.groups is not None:
         facts["groups"] = len(crowd.groups.unique())
     if crowd.gold is not None:
-        facts["gold_tokens"] = int(np.count_nonzero(crowd.gold >= 0))
+        facts["gold_tokens"] = int(np.count_nonzero(whole.gold_tagged.codes >= 0))
     if crowd.attributes is not None:
         facts["attributes"] = crowd.attributes.column_names
-    if len(crowd.latest):
-        facts["answers_per_item"] = round(len(crowd.latest) / crowd.n_items, 2)
-    text = next(item_texts(crowd.select_items(np.array([0]))))
+    if len(whole.latest):
+        facts["answers_per_item"] = round(len(whole.latest) / whole.n_items, 2)
+    text = next(item_texts(whole.select_items(np.array([0]))))
     end = text.bounds[:12][-1][1] if text.bounds else 0
-    facts["first_item"] = f"{crowd.item_ids[0].as_py()}: {' '.join(text.value[:end].split())}"
+    facts["first_item"] = f"{whole.item_ids[0].as_py()}: {' '.join(text.value[:end].split())}"
     return facts
 
 
@@ -279,13 +282,14 @@ def convert(
     if not as_json:
         for line in [*as_read(crowd.import_report), *map(not_held, lost)]:
             warn(line)
-    size = {"items": crowd.n_items, "answers": len(crowd.answers), "lost": lost}
+    whole = crowd.whole_items
+    size = {"items": whole.n_items, "answers": len(whole.answers), "lost": lost}
     after = crowd.tagset.encoding
     facts = {"input": source, "output": output, "from": before, "to": after, **size}
     facts |= {"partitions": partitions} if partitions else {}
     facts["remarks"] = crowd.import_report.remarks
     parts = f" in {counted(partitions, 'partition')}" if partitions else ""
-    written = f"written: {output} ({before} to {after}, {counted(crowd.n_items, 'item')}{parts})"
+    written = f"written: {output} ({before} to {after}, {crowd.items_counted}{parts})"
     print_result(facts, [written] if is_file else [], as_json=as_json)
 
 
@@ -374,7 +378,7 @@ def check(
     if faults:
         rows = [[who, kind, str(n)] for (who, kind), n in kinds.most_common()]
         lines.append(table([["column", "fault", "count"], *rows], right=(2,)))
-    size = f"{counted(crowd.n_items, 'item')}, {counted(crowd.n_tokens, 'token')}"
+    size = f"{crowd.items_counted}, {counted(crowd.whole_items.n_tokens, 'token')}"
     lines.append(f"{source}: {encoding}, {size}, {counted(len(faults), 'fault')}")
     print_result({**facts, "by_column": columns, "first": first}, lines, as_json=json)
     if faults:

@@ -18,7 +18,7 @@ from goldspan.crowd.detection import guess_format, is_dataframe, read_table, row
 from goldspan.crowd.formats.columns import as_strings, frame_columns
 from goldspan.crowd.grid import read_grid
 from goldspan.crowd.labels import joined, recode, translate, with_gold_labels, with_notes
-from goldspan.crowd.layers import NO, YES, Unit, first_parts, sets_of, units_of, whole_index
+from goldspan.crowd.layers import NO, YES, Unit, sets_of, units_of, whole_index
 from goldspan.crowd.model import Crowd, item_texts, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import get_format
@@ -60,7 +60,7 @@ def attach_gold(crowd: Crowd, gold: Any, options: ReadOptions, *, refine: bool =
 def _from_sets(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
     """Attach the spans or labels of whole items to their parts."""
     plain = replace(options, several="labels")
-    items = first_parts(crowd).unanswered(crowd.tagset)
+    items = crowd.whole_items.unanswered(crowd.tagset)
     if crowd.is_classification:
         assert crowd.parts is not None
         items = replace(items, tagset=Codec(tuple(crowd.parts.unique().to_pylist()), "PLAIN"))

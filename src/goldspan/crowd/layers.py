@@ -10,10 +10,10 @@ people and written to files is put together again.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from goldspan.crowd.model import Answers, Crowd, item_texts
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
-from goldspan.spans.scoring import MIN_RESAMPLES, Rates, Score
+from goldspan.spans.scoring import MIN_RESAMPLES, Rates, Score, WrongSpan
 
 ALIKE = 0.5
 """Intersection over union from which on two spans are taken for one with other ends."""
@@ -187,7 +187,7 @@ def as_single(crowd: Crowd) -> Crowd:
     )
     gold = np.where(is_known, codes[keys.shape[1] :], np.int16(-1))
     return replace(
-        first_parts(crowd),
+        crowd.whole_items,
         answers=answers,
         tagset=Codec(tags, "PLAIN"),
         gold=None if crowd.gold is None else gold,
@@ -200,15 +200,6 @@ def whole_index(crowd: Crowd) -> tuple[list[str], NDArray[np.int64]]:
         return crowd.item_ids.to_pylist(), np.arange(crowd.n_items)
     coded = crowd.wholes.dictionary_encode()
     return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
-
-
-def first_parts(crowd: Crowd) -> Crowd:
-    """Return the first part of every item, under the item's id."""
-    if crowd.wholes is None:
-        return crowd
-    first = np.sort(np.unique(whole_index(crowd)[1], return_index=True)[1])
-    found = crowd.select_items(first)
-    return replace(found, item_ids=found.wholes, wholes=None, parts=None)
 
 
 def by_whole(crowd: Crowd, rows: Iterable[T]) -> Iterator[tuple[str, list[tuple[str, T]]]]:
@@ -288,13 +279,14 @@ def units_of(
 
 def score_sets(
     truth: Crowd, predicted: Crowd, *, bootstrap: int = 0, level: float = 0.95,
-    random_state: int | np.random.Generator | None = 0,
+    random_state: int | np.random.Generator | None = 0, wrong: bool = False,
 ) -> Score:  # fmt: skip
     """Compare sets of spans or labels, exactly; spans that overlap each count.
 
     Spans are compared by characters where both sides have texts, else by tokens. `accuracy` is the
     share of items whose set is right as a whole, `jaccard` the mean share of what both sides have
-    in common; of spans `nested` has the rates of the outermost and of the innermost alone.
+    in common; of spans `nested` has the rates of the outermost and of the innermost alone. The
+    items of `wrong` are the whole items of the truth, its places characters or tokens as compared.
     """
     chars = truth.texts is not None and predicted.texts is not None
     mine, theirs = (sets_of(side, chars=chars) for side in (predicted, truth))
@@ -324,9 +316,24 @@ def score_sets(
         encoding="sets of " + ("labels" if predicted.is_classification else "spans"),
         interval=_interval(counts, bootstrap, level, random_state) if bootstrap else None,
         level=level,
+        wrong=_wrong(theirs, mine) if wrong else (),
         nested=nested,
         jaccard=float(np.where(union, counts[:, 0] / np.maximum(union, 1), 1.0).mean()),
     )
+
+
+def _wrong(
+    truth: Mapping[str, set[Unit] | None], predicted: Mapping[str, set[Unit] | None]
+) -> tuple[WrongSpan, ...]:
+    found = []
+    for n, (name, own) in enumerate(truth.items()):
+        if own is None or name not in predicted:
+            continue
+        other = predicted[name] or set()
+        sides = {"missed": own - other, "spurious": other - own}
+        rows = [WrongSpan(n, side, *one) for side, units in sides.items() for one in units]
+        found += sorted(rows, key=lambda one: (one.start, one.end, one.side, one.type))
+    return tuple(found)
 
 
 def _rates(truth: Sequence[set[Unit]], predicted: Sequence[set[Unit]]) -> Rates:
@@ -360,31 +367,72 @@ def masi_alpha(crowd: Crowd) -> float:
     The distance of two sets is 1 - J m: J their Jaccard index, and m 1 for equal sets, 2/3 if one
     holds the other, 1/3 if they share something, 0 if nothing.
     """
-    by_item: dict[str, Counter[frozenset[Unit]]] = defaultdict(Counter)
-    for (item, _, _), own in answer_sets(replace(crowd, answers=crowd.latest), chars=False).items():
-        by_item[item][frozenset(own)] += 1
-    shared = [own for own in by_item.values() if own.total() > 1]
-    observed = sum(_spread(own) / (own.total() - 1) for own in shared)
-    total: Counter[frozenset[Unit]] = sum(shared, Counter())
-    n = total.total()
-    expected = _spread(total) / (n - 1) if n > 1 else 0.0
-    return 1 - observed / expected if expected else 1.0
+    answers, whole = crowd.latest, whole_index(crowd)[1]
+    key = whole[answers.item] * crowd.n_workers + answers.worker
+    _, first, answer = np.unique(key, return_index=True, return_inverse=True)
+    row, unit = _unit_numbers(crowd)
+    given = np.unique(np.stack([answer[row], unit]), axis=1)
+    bounds = np.searchsorted(given[0], np.arange(len(first) + 1)).tolist()
+    every = given[1].tobytes()
+    number: dict[bytes, int] = {}
+    sets = np.array(
+        [number.setdefault(every[8 * a : 8 * b], len(number)) for a, b in pairwise(bounds)]
+    )
+    units = [np.frombuffer(one, np.int64) for one in number]
+    item = whole[answers.item[first]]
+    shared = np.bincount(item)[item] > 1
+    cells, count = np.unique(np.stack([item[shared], sets[shared]]), axis=1, return_counts=True)
+    total = np.bincount(cells[0], count)
+    n = int(total.sum())
+    if not n:
+        return float("nan")
+    observed = _spread([units[one] for one in cells[1].tolist()], count, cells[0])
+    kinds, where = np.unique(cells[1], return_inverse=True)
+    alone = np.zeros(len(kinds), np.int64)
+    own = [units[one] for one in kinds.tolist()]
+    expected = _spread(own, np.bincount(where, count), alone)[0] / (n - 1)
+    return float(1 - (observed / np.maximum(total - 1, 1)).sum() / expected) if expected else 1.0
 
 
-def _spread(counts: Mapping[frozenset[Unit], int]) -> float:
-    """Sum the distances of all pairs of answers."""
-    pairs = combinations(counts.items(), 2)
-    return 2 * sum(k * m * masi(a, b) for (a, k), (b, m) in pairs)
+def _unit_numbers(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the latest answer and the number of every span or label that was given."""
+    answers = crowd.latest
+    if crowd.is_classification:
+        if crowd.parts is None:
+            row = np.flatnonzero(answers.codes >= 0)
+            return row, answers.codes[row].astype(np.int64)
+        row = np.flatnonzero(answers.codes == crowd.tagset.index[YES])
+        part = crowd.parts.dictionary_encode().indices.to_numpy().astype(np.int64)
+        return row, part[answers.item[row]]
+    spans = find_spans(Tagged(answers.codes, answers.offset), crowd.tagset)
+    base = answers.offset[spans.item]
+    places = np.stack([spans.start - base, spans.end - base, spans.type])
+    return spans.item.astype(np.int64), np.unique(places, axis=1, return_inverse=True)[
+        1
+    ].ravel().astype(np.int64)
 
 
-def masi(one: Collection[Any], other: Collection[Any]) -> float:
-    """Return the MASI distance of two sets, 0 to 1.
+def _spread(
+    sets: Sequence[NDArray[np.int64]], count: NDArray[Any], group: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Sum the distances of all pairs of answers of every group; no set is twice in a group."""
+    from scipy.sparse import csr_array
 
-    >>> masi({"x"}, {"x"}), round(masi({"x"}, {"x", "y"}), 3), masi({"x"}, {"y"})
-    (0.0, 0.667, 1.0)
-    """
-    a, b = frozenset(one), frozenset(other)
-    if a == b:
-        return 0.0
-    kind = 2 / 3 if a < b or b < a else 1 / 3
-    return 1 - kind * len(a & b) / len(a | b)
+    size = np.array([len(own) for own in sets])
+    bounds = np.concatenate([[0], np.cumsum(size)])
+    flat = np.concatenate([np.zeros(0, np.int64), *sets])
+    key = np.stack([np.repeat(group, size), flat])
+    column = np.unique(key, axis=1, return_inverse=True)[1].ravel()
+    holds = csr_array((np.ones(len(flat)), column, bounds), (len(sets), len(flat) + 1))
+    found = np.bincount(group, count) ** 2 - np.bincount(group, count**2)
+    for start in range(0, len(sets), _BLOCK):
+        both = (holds[start : start + _BLOCK] @ holds.T).tocoo()
+        a, b = both.row + start, both.col
+        kind = np.where(both.data == np.minimum(size[a], size[b]), 2 / 3, 1 / 3)
+        alike = kind * both.data / (size[a] + size[b] - both.data) * count[a] * count[b]
+        found = found - np.bincount(group[a], np.where(a == b, 0, alike), len(found))
+    return np.asarray(found, np.float64)
+
+
+_BLOCK = 1000
+"""Sets that are compared with all others at a time."""

@@ -27,7 +27,7 @@ from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.span_exports import SpanRows, chars_of
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.grid import read_grid
-from goldspan.crowd.layers import answer_sets, first_parts, sets_of
+from goldspan.crowd.layers import answer_sets, sets_of
 from goldspan.crowd.model import Answers, Crowd, item_texts, known_texts
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import get_format, get_writer
@@ -155,7 +155,7 @@ def _differing_sets(crowd: Crowd, back: Crowd) -> Iterator[str]:
             yield f"{what}: {_one(more[0])} is new"
             yield from differences(replace(crowd, wholes=None, parts=None), back)
             return
-    compared = _Compared(first_parts(crowd), first_parts(back))
+    compared = _Compared(crowd.whole_items, back.whole_items)
     for of in ("items", "texts", "groups", "attributes", "workers"):
         yield from getattr(compared, of)()
     chars = crowd.texts is not None and back.texts is not None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from goldspan._arrays import count_between, count_in_rows, plain
 from goldspan.crowd.gold import with_known_labels, with_same_tokens
 from goldspan.crowd.io import to_crowd
-from goldspan.crowd.layers import score_sets
+from goldspan.crowd.layers import masi_alpha, score_sets
 from goldspan.crowd.model import Answers, Crowd
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
@@ -177,6 +177,8 @@ class Agreement:
             against the others) in its place.
         policy: How malformed tags were read.
         n_pairs: Pairs of workers that share tokens.
+        masi_alpha: Where items have parts: Krippendorff's alpha of sets of spans or labels with the
+            MASI distance; else None. The other measures then are of the parts.
     """
 
     alpha: float
@@ -188,11 +190,13 @@ class Agreement:
     quartiles: Mapping[str, Quartiles]
     policy: str
     n_pairs: int
+    masi_alpha: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; what is not defined is None."""
         names = ("alpha", "fleiss_kappa", "cohen_kappa", "observed", "pairwise_span_f1")
         found = {name: getattr(self, name) for name in (*names, "n_pairs", "policy")}
+        found |= {} if self.masi_alpha is None else {"masi_alpha": self.masi_alpha}
         found["quartiles"] = {name: row._asdict() for name, row in self.quartiles.items()}
         return dict(plain(found | {"workers": self.workers.to_pylist()}))
 
@@ -211,6 +215,7 @@ class Agreement:
             "Cohen's kappa (mean)": self.cohen_kappa,
             "equal labels": self.observed,
             "pairwise span F1": self.pairwise_span_f1,
+            "alpha of sets (MASI)": self.masi_alpha,
         }
         facts = [
             f"{name} {value:.3f}"
@@ -235,6 +240,8 @@ class Agreement:
         ]
         if f1 is not None:
             lines.append(f"span F1 (pairwise)  {100 * f1:.2f}")
+        if self.masi_alpha is not None:
+            lines.append(f"sets' alpha (MASI)  {self.masi_alpha:.4f}")
         lines.append(f"{'':<20}{'min':>9}{'q1':>9}{'median':>9}{'q3':>9}{'max':>9}{'mean':>9}")
         for name, row in self.quartiles.items():
             scale = 100 if name in _SCORES else 1
@@ -279,6 +286,7 @@ def agreement(crowd: Any, *, policy: str = "conlleval", **reading: Any) -> Agree
         quartiles=_quartiles(crowd, workers),
         policy=policy,
         n_pairs=len(pairs.total),
+        masi_alpha=None if crowd.wholes is None else masi_alpha(crowd),
     )
 
 
@@ -395,12 +403,12 @@ def _against_others(crowd: Crowd, pairs: Pairs) -> NDArray[np.float64]:
 
 
 def _worker_table(crowd: Crowd, others: NDArray[np.float64], policy: str) -> pa.Table:
-    answers, n_workers = crowd.latest, crowd.n_workers
-    known = answers.codes >= 0
+    whole, n_workers = crowd.whole_items, crowd.n_workers
+    known = whole.latest.codes >= 0
     columns: dict[str, Any] = {
         "worker": crowd.worker_ids,
-        "answers": pa.array(np.bincount(answers.worker, minlength=n_workers)),
-        "labels": pa.array(np.bincount(crowd.worker_of[known], minlength=n_workers)),
+        "answers": pa.array(np.bincount(whole.latest.worker, minlength=n_workers)),
+        "labels": pa.array(np.bincount(whole.worker_of[known], minlength=n_workers)),
     }
     if crowd.groups is not None:
         columns["groups"] = pa.array(np.bincount(_worked_on(crowd)[0], minlength=n_workers))
@@ -425,10 +433,10 @@ def _nullable(values: NDArray[np.float64]) -> pa.Array:
 
 
 def _quartiles(crowd: Crowd, workers: pa.Table) -> dict[str, Quartiles]:
-    answers = crowd.latest
+    whole = crowd.whole_items
     found = {
         "answers_per_worker": Quartiles.of(workers.column("answers").to_numpy()),
-        "answers_per_item": Quartiles.of(np.bincount(answers.item, minlength=crowd.n_items)),
+        "answers_per_item": Quartiles.of(np.bincount(whole.latest.item, minlength=whole.n_items)),
     }
     if crowd.groups is not None:
         n_groups = len(crowd.groups.drop_null().unique())
@@ -504,8 +512,12 @@ def score(
     left, right = _side(truth, "truth", reading), _side(predicted, "predicted", reading)
     if isinstance(left, Crowd) and isinstance(right, Crowd):
         if left.wholes is not None or right.wholes is not None:
-            how: dict[str, Any] = {"bootstrap": bootstrap, "level": level}
-            return score_sets(left, right, **how, random_state=random_state)
+            how: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "wrong": wrong}
+            found = score_sets(left, right, **how, random_state=random_state)
+            same = left.item_ids.equals(right.item_ids) and left.tokens.equals(right.tokens)
+            if same and hasattr(predicted, "measure_confidence"):
+                found = replace(found, confidence=predicted.measure_confidence(left, encoding))
+            return found
         right, left = aligned_sides(right, left)
     scored = score_tags(
         left,

@@ -334,6 +334,21 @@ class Crowd:
         tags = self.tagset.decode(self.gold_tagged)
         return dict(zip(self.item_ids.to_pylist(), tags, strict=True))
 
+    @cached_property
+    def whole_items(self) -> Crowd:
+        """Of every item with parts the first, under the item's id: for counts and texts."""
+        if self.wholes is None:
+            return self
+        index = self.wholes.dictionary_encode().indices.to_numpy()
+        found = self.select_items(np.sort(np.unique(index, return_index=True)[1]))
+        return replace(found, item_ids=found.wholes, wholes=None, parts=None)
+
+    @property
+    def items_counted(self) -> str:
+        """How many items there are, in words, and in how many parts."""
+        whole = counted(self.whole_items.n_items, "item")
+        return whole if self.wholes is None else f"{whole} in {counted(self.n_items, 'part')}"
+
     def with_gold(self, gold: NDArray[np.int16] | None) -> Crowd:
         """Return the same crowd with other gold codes, int16 [n_tokens]."""
         if gold is not None and gold.shape != (self.n_tokens,):
@@ -494,18 +509,22 @@ class Crowd:
         else:
             columns["text"] = list(marked_texts(first, gold))
             columns["answers"] = n_answers
-        facts = [counted(self.n_items, "item"), counted(self.n_workers, "worker")]
-        facts.append(counted(len(self.answers), "answer"))
+        facts = [self.items_counted, counted(self.n_workers, "worker")]
+        facts.append(counted(len(self.whole_items.answers), "answer"))
         facts.append(f"{self.tagset.encoding}: {', '.join(self.tagset.types[:20])}")
         facts.append("gold" if self.gold is not None else "no gold")
         rows = zip(*columns.values(), strict=True)
-        return block("Crowd", facts, table(list(columns), rows, self.n_items, "items"))
+        what = "items" if self.wholes is None else "parts"
+        return block("Crowd", facts, table(list(columns), rows, self.n_items, what))
 
     def __repr__(self) -> str:
         """Return how much of everything there is."""
+        whole = self.whole_items
+        parts = "" if self.wholes is None else f" in {self.n_items} parts"
         return (
-            f"Crowd({self.n_items} items, {self.n_tokens} tokens, {self.n_workers} workers, "
-            f"{len(self.answers)} answers, {self.tagset.encoding} {list(self.tagset.types)}, "
+            f"Crowd({whole.n_items} items{parts}, {whole.n_tokens} tokens, "
+            f"{self.n_workers} workers, {len(whole.answers)} answers, "
+            f"{self.tagset.encoding} {list(self.tagset.types)}, "
             f"{'gold' if self.gold is not None else 'no gold'})"
         )
 

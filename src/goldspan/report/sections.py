@@ -101,13 +101,14 @@ def source(consensus: Consensus) -> str:
 def lead(consensus: Consensus) -> str:
     """Return in a sentence who answered what."""
     crowd = consensus.crowd
-    unasked = np.diff(crowd.by_item.bounds) == 0
-    alone = int(np.count_nonzero(unasked))
+    unasked, whole = np.diff(crowd.by_item.bounds) == 0, crowd.whole_items
+    alone = int(np.count_nonzero(np.diff(whole.by_item.bounds) == 0))
     is_open = bool((consensus.codes[np.repeat(unasked, np.diff(crowd.offsets))] < 0).all())
     end = "left open" if is_open else "labelled by the words alone"
+    given = counted(len(whole.latest), "answer")
     text = (
-        f"{counted(crowd.n_workers, 'worker')} gave {counted(len(crowd.latest), 'answer')} "
-        f"to {counted(crowd.n_items, 'item')}; {_method_words(consensus)} one label per "
+        f"{counted(crowd.n_workers, 'worker')} gave {given} to {crowd.items_counted}; "
+        f"{_method_words(consensus)} one label per "
         f"{'item' if crowd.is_classification else 'token'}."
     )
     return f"{text} {counted(alone, 'item')} without an answer: {end}." if alone else text
@@ -124,22 +125,22 @@ def _method_words(consensus: Consensus) -> str:
 def facts(consensus: Consensus, score: Score | None) -> list[Fact]:
     """Collect the numbers at the top."""
     crowd, plain = consensus.crowd, consensus.tagset.rules.is_plain
-    rows = []
+    whole, rows = crowd.whole_items, []
     if score is not None and plain:
         tokens = f"over {counted(score.n_tokens, 'label')} with gold"
         rows.append(Fact("accuracy", percent(score.accuracy), tokens))
     elif score is not None:
         rules = f"policy {score.policy}, {score.encoding}"
         rows.append(Fact("span F1", percent(score.f1), rules))
-    rows.append(Fact("items", count(crowd.n_items)))
+    rows.append(Fact("items", count(whole.n_items)))
     if not crowd.is_classification:
-        rows.append(Fact("tokens", count(crowd.n_tokens)))
+        rows.append(Fact("tokens", count(whole.n_tokens)))
     rows.append(Fact("workers", count(crowd.n_workers)))
-    rows.append(Fact("answers", count(len(crowd.latest))))
+    rows.append(Fact("answers", count(len(whole.latest))))
     known = consensus.token_confidence[consensus.codes >= 0]
     of = "labels"
     if not plain:
-        rows.append(Fact("spans found", count(len(consensus.span_array))))
+        rows.append(Fact("spans found", count(len(consensus.spans))))
         known, of = consensus.span_confidence, "spans"
     if len(known):
         mean = float(np.mean(known, dtype=np.float64))

@@ -361,6 +361,8 @@ def make_bill(
     for value, known in ((attempts, ATTEMPTS), (recorded, RECORDED)):
         if value not in known:
             raise UnknownNameError("rule for a bill", value, known)
+    judged = _judge(crowd, plan, reliability)
+    crowd = crowd.whole_items
     answers = _paid(crowd, attempts)
     spent = _milliseconds(answers, plan)
     cost = None if recorded == "ignore" or answers.cost is None else answers.cost
@@ -373,7 +375,7 @@ def make_bill(
             parameter="per_minute_floor",
         )
     base = _base(answers, plan, cost if recorded == "use" else None)
-    lines = _lines(crowd, plan, answers, spent, base, _judge(crowd, plan, reliability))
+    lines = _lines(crowd, plan, answers, spent, base, judged)
     notes = [*_notes(crowd, plan, answers, spent, attempts), *_compare(cost, base, recorded)]
     return Bill(plan, lines, tuple(notes))
 

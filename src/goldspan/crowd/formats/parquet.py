@@ -339,6 +339,11 @@ def partitions_of(path: str | Path) -> list[Path]:
 def write_partitions(crowd: Crowd, path: str | Path, n: int) -> int:
     """Write a crowd as partitions of about equal work, items in their order."""
     require("partitions", n, Whole(1, MAX_PARTITIONS))
+    if crowd.wholes is not None:
+        raise InputError(
+            "partitions hold no items with several parts: read spans that overlap with "
+            "--overlapping longest (overlapping='longest'), or write one .parquet file"
+        )
     work = np.diff(crowd.offsets) + np.bincount(
         crowd.answers.item, np.diff(crowd.answers.offset), crowd.n_items
     )
