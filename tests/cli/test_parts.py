@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from goldspan import read_crowd
+from goldspan.aggregation.written import read_confidences
+
 TEXT = "The Bank of England in London raised rates on Monday 3 May"
 SPANS = [[4, 19, "ORG"], [12, 19, "LOC"], [23, 29, "LOC"], [46, 58, "DATE"]]
 
@@ -69,3 +72,60 @@ def test_partitions_refuse_parts_and_name_what_helps(run):
     assert code == 1
     assert "--overlapping longest" in err
     assert run(*words, "--overlapping", "longest")[0] == 0
+
+
+def test_an_item_is_asked_about_again_as_a_whole(run):
+    words = ("crowd.jsonl", "-m", "ds", "--confidence", "0.999999", "--ask", "eve")
+    found = _json(run, "next", *words)
+    assert found["items"] == sum(found["status"].values()) == 12
+    asked = [row["item"] for row in found["next"]]
+    assert sorted(asked) == sorted({*asked}) == sorted(f"s{n}" for n in range(12))
+    assert {row["answers"] for row in found["next"]} == {3}
+    found = _json(run, "next", *words, "--max", "3", "--gold", "gold.jsonl")
+    assert found["status"]["at the maximum of answers"] == 12
+    assert found["finished_right"] == 1.0
+
+
+def test_whole_items_are_selected_and_learnt_from(run, tmp_path):
+    assert run("convert", "crowd.jsonl", "-o", "crowd.parquet")[0] == 0
+    found = _json(run, "select", "crowd.parquet", "--by", "random", "-n", "20", "-f", "crowd")
+    assert sorted(row["item"] for row in found["picks"]) == sorted(f"s{n}" for n in range(12))
+    code, out, err = run("train", "gold.jsonl", "-o", "ner.goldspan")
+    assert code == 0
+    assert "items: 12" in out
+    assert "the tagger learns the outermost ones alone" in err
+    assert (tmp_path / "ner.goldspan").exists()
+
+
+def test_simulated_workers_answer_whole_items(run):
+    words = ("gold.jsonl", "-w", "flip(0.2) x4", "--per-item", "2", "-o", "made.jsonl")
+    found = _json(run, "simulate", *words)
+    assert (found["items"], found["answers"]) == (12, 24)
+    assert sum(one["n_answers"] for one in found["workers"]) == 24
+    found = _json(run, "inspect", "made.jsonl")
+    assert (found["items"], found["answers"]) == (12, 24)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("gold-questions", "crowd.jsonl", "--gold", "gold.jsonl", "-n", "3"),
+        ("audit", "draw", "gold.jsonl", "-n", "10", "-o", "check.jsonl"),
+    ],
+)
+def test_what_takes_no_parts_names_what_helps(run, words):
+    code, _, err = run(*words)
+    assert code == 1
+    assert "--overlapping longest" in err
+    assert run(*words, "--overlapping", "longest")[0] == 0
+
+
+def test_confidences_of_spans_that_overlap_are_read_again(run, tmp_path):
+    assert run("aggregate", "crowd.jsonl", "-m", "mv-token", "-o", "labels.jsonl")[0] == 0
+    labels = read_crowd(tmp_path / "labels.jsonl")
+    found = read_confidences(str(tmp_path / "labels.jsonl"), labels)
+    assert sorted({*found.span_confidence.round(2).tolist()}) == pytest.approx(
+        [0.67, 1.0], abs=0.01
+    )
+    assert len(found.span_confidence) == 48
+    assert run("convert", "gold.jsonl", "-o", "back.jsonl")[0] == 0

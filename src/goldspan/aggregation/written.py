@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from goldspan.crowd import Crowd
 from goldspan.crowd.formats.columns import parquet_table
 from goldspan.crowd.grid import read_grid
+from goldspan.crowd.layers import units_of
 from goldspan.crowd.source import open_source
 from goldspan.errors import Fault, FaultsError, GoldspanError
 from goldspan.spans import find_spans
@@ -145,6 +146,8 @@ class _Reading:
         """Take them from lines of JSON."""
         labels, ids = self.labels, self.labels.item_ids.to_pylist()
         every = [rows.get(name, {}) for name in ids]
+        if labels.wholes is not None:
+            return None if labels.is_classification else self._of_parts(rows)
         if labels.is_classification:
             if any("value" in row for row in every):
                 return None
@@ -162,6 +165,28 @@ class _Reading:
             sure += self._numbers(
                 [one.get("confidence") for one in own], n, name, "span", "confidences"
             )
+        nothing = np.full(labels.n_tokens, np.nan, np.float32)
+        return None if self.faults else Written(None, nothing, np.array(sure, np.float32))
+
+    def _of_parts(self, rows: Mapping[str, Rows]) -> Written | None:
+        """Take the confidences of spans that overlap, whatever parts they are in."""
+        labels = self.labels
+        assert labels.wholes is not None
+        told = {
+            (whole, one["type"], one["start"], one["end"]): one["confidence"]
+            for whole, row in rows.items()
+            for one in _in_order(row.get("gold"))
+            if "confidence" in one
+        }
+        if not told:
+            return None
+        items = np.arange(labels.n_items)
+        chars = labels.texts is not None
+        every = units_of(labels, labels.gold_tagged, items, chars=chars)
+        sure: list[float] = []
+        for whole, own in zip(labels.wholes.to_pylist(), every, strict=True):
+            found = [told.get((whole, *one)) for one in sorted(own, key=lambda one: one[1])]
+            sure += self._numbers(found, len(own), whole, "span", "confidences")
         nothing = np.full(labels.n_tokens, np.nan, np.float32)
         return None if self.faults else Written(None, nothing, np.array(sure, np.float32))
 

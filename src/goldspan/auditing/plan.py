@@ -31,6 +31,7 @@ from goldspan.auditing.intervals import Floats
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.io import write_unlabelled
+from goldspan.crowd.layers import require_flat
 from goldspan.crowd.measures import labels_of
 from goldspan.errors import InputError
 from goldspan.params import Whole, require
@@ -54,6 +55,7 @@ class Labelled:
     def of(cls, labels: Any, /, **reading: Any) -> Labelled:
         """Take a `Consensus`, or read labels; items without any are left out."""
         crowd = labels_of(labels, "labels", **reading)
+        require_flat(crowd, "an audit")
         sure = getattr(labels, "confidence", None)
         if sure is None and crowd.attributes and "confidence" in crowd.attributes.column_names:
             column = crowd.attributes["confidence"]

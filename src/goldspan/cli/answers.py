@@ -214,7 +214,8 @@ def aggregate(
         if workers_table:
             _write_workers(result, workers_table)
         if tagger:
-            (result.tagger or _train(result, worked_by, step.round)).save(tagger)
+            made = result.tagger if crowd.wholes is None else None  # of whole sentences
+            (made or _train(result, worked_by, step.round)).save(tagger)
     for what in (*map(not_held, lost), *(f"goldspan: warning: {one}" for one in result.warnings)):
         warn(what)
     facts = {
@@ -376,7 +377,10 @@ def _train(result: Consensus, runner: Runner, progress: Progress) -> CRF:
     from goldspan.cli.models import text_of
     from goldspan.tagger import CRF
 
-    crowd = result.as_gold().select_items(np.diff(result.crowd.by_item.bounds) > 0)
+    crowd = result.as_gold().whole_items
+    if result.crowd.wholes is not None:
+        warn("where spans overlap, the tagger learns the outermost ones alone")
+    crowd = crowd.select_items(np.diff(crowd.by_item.bounds) > 0)
     crf = CRF(encoding=crowd.tagset.encoding, vectors=result.params.get("vectors"))
     tags = list(crowd.tagged_by_id().values())
     return crf.fit(text_of(crowd), tags, runner=runner, progress=progress)

@@ -376,7 +376,7 @@ def simulate(
             truth, n_left = _known(reading.read(source, step.part))
         else:
             truth, n_left = _drawn(items or 0, classes, shares, seed), 0
-        step(f"workers ({len(team)}) answer {counted(truth.n_items, 'item')}")
+        step(f"workers ({len(team)}) answer {truth.items_counted}")
         from goldspan.simulation import simulate_crowd
         from goldspan.tagger import load_tagger
 
@@ -412,7 +412,8 @@ def _show_simulated(
     from goldspan.simulation import measure_workers
 
     rates = measure_workers(crowd)
-    size = {"items": crowd.n_items, "tokens": crowd.n_tokens, "answers": len(crowd.answers)}
+    whole = crowd.whole_items
+    size = {"items": whole.n_items, "tokens": whole.n_tokens, "answers": len(whole.answers)}
     kinds = [{"kind": str(team[one.worker]), **one._asdict()} for one in rates]
     facts = {"output": output, "seed": seed, **size, "workers": kinds}
     to_stdout = output in {None, "-"}
@@ -420,8 +421,8 @@ def _show_simulated(
     for one in rates:
         shown = ["-" if math.isnan(value) else f"{100 * value:.2f}" for value in one[3:]]
         rows.append([one.worker, str(team[one.worker]), str(one.n_answers), *shown])
-    answers = counted(len(crowd.answers), "answer")
-    written = f"written: {output} ({counted(crowd.n_items, 'item')}, {answers})"
+    answers = counted(len(whole.answers), "answer")
+    written = f"written: {output} ({crowd.items_counted}, {answers})"
     lines = [table(rows, right=(2, 3, 4)), *([] if to_stdout else [written])]
     print_result(facts, lines, as_json=as_json, to_stderr=to_stdout)
 

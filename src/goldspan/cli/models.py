@@ -347,7 +347,9 @@ def _of_texts(crowd: Crowd, source: str) -> Crowd:
             f"{source}: a tagger learns from texts, and these items have only names: add a column "
             "with the texts"
         )
-    return crowd
+    if crowd.wholes is not None:
+        warn(f"{source}: where spans overlap, the tagger learns the outermost ones alone")
+    return crowd.whole_items
 
 
 @dataclass(frozen=True, eq=False)
@@ -446,7 +448,7 @@ def _held_out(crowd: Crowd) -> tuple[Text, list[list[str | None]]]:
     """Return words and tags of the items whose tags are all known."""
     import numpy as np
 
-    data = _labelled_items(crowd)
+    data = _labelled_items(crowd.whole_items)
     whole = np.array([None not in item for item in data.tags])
     if not whole.any():
         raise InputError("there is no item to validate on: all tags of such an item must be known")

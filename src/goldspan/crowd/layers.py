@@ -20,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan.crowd.model import Answers, Crowd, item_texts
+from goldspan._arrays import rows_of
+from goldspan.crowd.model import Answers, Crowd, item_texts, list_array
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.scoring import MIN_RESAMPLES, Rates, Score, WrongSpan
@@ -200,6 +201,54 @@ def whole_index(crowd: Crowd) -> tuple[list[str], NDArray[np.int64]]:
         return crowd.item_ids.to_pylist(), np.arange(crowd.n_items)
     coded = crowd.wholes.dictionary_encode()
     return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+
+
+def require_flat(crowd: Crowd, what: str) -> None:
+    """Raise an error, with what helps, for items with parts, with which something is not possible.
+
+    Raises:
+        InputError: Items have parts.
+    """
+    if crowd.wholes is None:
+        return
+    if crowd.is_classification:
+        raise InputError(
+            f"{what} is not possible where items have any number of labels: read the file with "
+            "--several leave-out (several='leave-out'), which leaves out answers of several"
+        )
+    raise InputError(
+        f"{what} is not possible with spans that overlap: read the file with --overlapping longest "
+        "or outermost (overlapping='longest'), which keeps one of them at each place"
+    )
+
+
+def of_wholes(crowd: Crowd, how: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+    """Combine values [n_items], of the parts of every item, to [n_wholes]; flat crowds keep them.
+
+    >>> from goldspan import read_crowd
+    >>> of_wholes(read_crowd([{"item": "1", "label": "x"}]), np.minimum, np.array([3]))
+    array([3])
+    """
+    if crowd.wholes is None:
+        return values
+    index = whole_index(crowd)[1]
+    order = np.argsort(index, kind="stable")
+    first = np.searchsorted(index[order], np.arange(index.max(initial=-1) + 1))
+    return np.asarray(how.reduceat(values[order], first))
+
+
+def joined_parts(crowd: Crowd) -> tuple[Crowd, NDArray[np.int64]]:
+    """Return whole items with the tokens of all parts on end, and which token of the crowd each is.
+
+    The answers have the labels of the first part alone: they say who answered.
+    """
+    index = whole_index(crowd)[1]
+    order = np.argsort(index, kind="stable")
+    n_tokens = np.bincount(index, np.diff(crowd.offsets)).astype(np.int64)
+    tokens = rows_of(crowd.offsets, order)[1]
+    words = crowd.tokens.flatten().take(pa.array(tokens))
+    bounds = np.concatenate([[0], np.cumsum(n_tokens)])
+    return replace(crowd.whole_items, tokens=list_array(words, bounds)), tokens
 
 
 def by_whole(crowd: Crowd, rows: Iterable[T]) -> Iterator[tuple[str, list[tuple[str, T]]]]:

@@ -395,7 +395,7 @@ def _made(pool: Any) -> Pool:
     if isinstance(pool, Pool):
         return pool
     if isinstance(pool, Crowd):
-        return _of_crowd(pool)
+        return _of_crowd(pool.whole_items)
     if isinstance(pool, Text):
         return _of_words(pool)
     if isinstance(pool, np.ndarray):

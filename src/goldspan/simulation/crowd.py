@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from goldspan._arrays import Keys, rows_of
+from goldspan._arrays import Keys, keys_of, rows_of
 from goldspan.crowd import Answers, Crowd
+from goldspan.crowd.layers import whole_index
 from goldspan.crowd.source import ImportReport
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import IsA, Number, Parameter, parameters
@@ -413,7 +414,8 @@ def _measure(crowd: Crowd, gold: NDArray[np.int16], w: int) -> WorkerRates:
         if found.micro.n_predicted + found.micro.n_true:
             f1 = found.f1
     accuracy = n_right / n_known if n_known else np.nan
-    return WorkerRates(crowd.worker_ids[w].as_py(), len(answers), n_known, accuracy, f1)
+    n_answers = len(crowd.whole_items.by_worker[w])
+    return WorkerRates(crowd.worker_ids[w].as_py(), n_answers, n_known, accuracy, f1)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -494,7 +496,9 @@ def simulate_crowd(
     if per_item is None and workload != "equal":
         raise InputError("workload needs per_item: without it every worker answers every item")
     if per_item is not None:
-        chosen = allocate(context.item_keys, ids, per_item, workload, context.seed)
+        whole_keys = keys_of(crowd.whole_items.item_ids)
+        chosen = allocate(whole_keys, ids, per_item, workload, context.seed)[whole_index(crowd)[1]]
+    legal = legal or crowd.wholes is not None  # of overlapping spans only well-formed ones are told
     parts = [(name, np.flatnonzero(column)) for name, column in zip(ids, chosen.T, strict=True)]
     # A worker knows of no runner and tells nobody: it may be on another machine.
     alone = replace(context, runner=Serial(), progress=None)

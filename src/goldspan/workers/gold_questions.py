@@ -22,6 +22,7 @@ from goldspan.crowd import Answers, Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.grid import csv_text
 from goldspan.crowd.io import write_unlabelled
+from goldspan.crowd.layers import require_flat
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import Whole, require
 from goldspan.spans import find_spans
@@ -279,6 +280,7 @@ def choose_gold_questions(
     same = seen.item_ids.equals(crowd.item_ids) and np.array_equal(seen.offsets, crowd.offsets)
     if not same:
         raise InputError("the result is of another crowd: its items are not those of this one")
+    require_flat(crowd, "choosing gold questions")
     if by not in BY:
         raise UnknownNameError("way to spread gold questions", by, BY)
     if by == "information":

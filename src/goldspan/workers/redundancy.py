@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.crowd import Answers, Crowd, ReadOptions
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.labels import recode
+from goldspan.crowd.layers import joined_parts, of_wholes, require_flat
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import MICRO
 from goldspan.params import Whole, require
@@ -413,17 +414,18 @@ def next_answers(
         families=consensus.families,
     )  # fmt: skip
     status = states(joined, consensus, stop, min_answers, max_answers)
-    probs = posterior_of(consensus, habits)
-    found = match_workers(
-        joined, probs, habits, pool, status == OPEN, n=n, random_state=random_state
-    )
+    is_open = of_wholes(joined, np.logical_or, status == OPEN)
+    status = np.where(is_open, OPEN, of_wholes(joined, np.maximum, status)).astype(np.int8)
+    whole, tokens = (joined, slice(None)) if joined.wholes is None else joined_parts(joined)
+    probs = posterior_of(consensus, habits)[tokens]
+    found = match_workers(whole, probs, habits, pool, is_open, n=n, random_state=random_state)
     status[found.nobody] = NOBODY_LEFT
     return NextAnswers(
-        crowd,
+        crowd.whole_items,
         stop,
         status,
-        answer_counts(crowd),
-        item_confidence(consensus),
+        answer_counts(crowd.whole_items),
+        of_wholes(crowd, np.minimum, item_confidence(consensus)),
         pool.worker_ids,
         found.item,
         found.worker,
@@ -645,6 +647,7 @@ def replay(
     for what, name, known in (("order", order, ORDERS), ("choice", choose, CHOICES)):
         if name not in known:
             raise UnknownNameError(what, name, known)
+    require_flat(crowd, "a replay")
     if gold is not None:
         crowd = attach_gold(crowd.with_gold(None), gold, ReadOptions(), refine=True)
     method = _heeding(method, families, crowd)
@@ -729,13 +732,15 @@ def score_of(result: Consensus) -> float:
 
 
 def right_items(result: Consensus) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return which items are right at every token and fully known; bool [n_items]."""
+    """Return which whole items are right at every token and fully known; bool [n_wholes]."""
     gold, offsets = result.crowd.gold, result.crowd.offsets
     if gold is None:
-        none = np.zeros(len(offsets) - 1, np.bool_)
+        none = np.zeros(result.crowd.whole_items.n_items, np.bool_)
         return none, none
     right = per_item(np.logical_and, result.codes == gold, offsets, empty=True)
-    return right, per_item(np.logical_and, gold >= 0, offsets, empty=False)
+    known = per_item(np.logical_and, gold >= 0, offsets, empty=False)
+    of = partial(of_wholes, result.crowd, np.logical_and)
+    return of(right), of(known)
 
 
 def _finished_right(result: Consensus, status: NDArray[np.int8]) -> float:

@@ -28,6 +28,7 @@ from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.crowd.formats.columns import parquet_table
 from goldspan.crowd.grouping import count_first
 from goldspan.crowd.labels import keep_workers
+from goldspan.crowd.layers import require_flat
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import ImportReport, Source
@@ -339,11 +340,7 @@ def partitions_of(path: str | Path) -> list[Path]:
 def write_partitions(crowd: Crowd, path: str | Path, n: int) -> int:
     """Write a crowd as partitions of about equal work, items in their order."""
     require("partitions", n, Whole(1, MAX_PARTITIONS))
-    if crowd.wholes is not None:
-        raise InputError(
-            "partitions hold no items with several parts: read spans that overlap with "
-            "--overlapping longest (overlapping='longest'), or write one .parquet file"
-        )
+    require_flat(crowd, "a folder of partitions")
     work = np.diff(crowd.offsets) + np.bincount(
         crowd.answers.item, np.diff(crowd.answers.offset), crowd.n_items
     )
