@@ -72,6 +72,7 @@ def test_a_person_is_forgotten_and_the_outputs_keep_pseudonyms(run, service, tmp
     told = run("forget", ANN, "--dry-run")
     assert told.exit_code == 0
     assert "would be forgotten" in told.stdout
+    assert str(service.ledger.labels_folder) not in told.stdout.replace("\n", "")
     assert ANN in service.ledger.pseudonyms()
     asked = run("forget", ANN, stdin="n\n")
     assert asked.exit_code == 1

@@ -157,6 +157,7 @@ def test_text_comes_from_standard_input(run, monkeypatch, tmp_path):
         (["pool.jsonl", "--answers", "3"], 2, "--answers multiplies"),
         (["pool.jsonl", "--by", "random", "--round", "2"], 2, "--round is for schedules"),
         (["mails.csv", "--attributes", "-f", "text"], 2, "leave out --format"),
+        (["twice.csv", "--attributes"], 1, "columns 'a' appear twice"),
         (["mails.csv", "--attributes", "--templates", "hmm"], 2, "a table has columns"),
         (["mails.csv", "--attributes", "-b", "9tokens"], 1, "no tokens to count"),
         (["mails.csv", "--attributes", "--column", "agee=log2"], 1, "did you mean 'age'"),
@@ -171,6 +172,7 @@ def test_what_makes_no_sense_is_refused(run, pool, table, tmp_path, words, code,
     assert pool.exists()
     assert table.exists()
     for name, text in {
+        "twice.csv": "id,a,a\nx,1,2\n",
         "twice.jsonl": '{"item": "a", "text": "x"}\n{"item": "a", "text": "y"}\n',
         "other.jsonl": '{"item": "t1", "text": "something else"}\n',
         "bad.csv": "item,error\nt1,much\n",

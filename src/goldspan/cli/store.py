@@ -311,7 +311,9 @@ def _forget(
         erased = scrub(ledger.database)
     else:
         erased = False
-    left = list(_files(Path(place.out), person or who, result.pseudonym, dry=dry))
+    there = _files(Path(place.out), person or who, result.pseudonym, dry=dry)
+    kept = ledger.labels_folder  # goes with the person: nobody has to remove its files
+    left = [path for path in there if kept is None or Path(path).parent.resolve() != kept.resolve()]
     if (person or who) in inputs.plan.crowd.annotators:
         left.append(f"{place.plan} (crowd.annotators)")
     return _told(who, result, left, erased=erased)

@@ -17,7 +17,7 @@ from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.detection import is_dataframe, read_source, recognise
 from goldspan.crowd.formats import texts
 from goldspan.crowd.formats.span_exports import attribute_rows
-from goldspan.crowd.grid import is_marked, unguard
+from goldspan.crowd.grid import is_marked, reject_twice, unguard
 from goldspan.crowd.labels import with_notes
 from goldspan.crowd.model import list_array
 from goldspan.crowd.options import ReadOptions
@@ -131,6 +131,7 @@ def _attributes(file: Source) -> Crowd:
             )
     except pa.ArrowException as error:
         raise InputError(f"{file.name} is not a table of attributes: {error}") from None
+    reject_twice(table.column_names, table.column_names, file.name)
     ids = Pool.of(table).item_ids
     more = [name for name in table.column_names if name not in texts.IDS]
     return Crowd(
