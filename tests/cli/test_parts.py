@@ -129,3 +129,14 @@ def test_confidences_of_spans_that_overlap_are_read_again(run, tmp_path):
     )
     assert len(found.span_confidence) == 48
     assert run("convert", "gold.jsonl", "-o", "back.jsonl")[0] == 0
+
+
+def test_gold_with_overlaps_is_refused_where_answers_have_none(run, tmp_path):
+    answers = [{"worker": who, "spans": SPANS[:1]} for who in ("ann", "bob")]
+    row = {"item": "s0", "text": f"{TEXT} 0", "answers": answers}
+    (tmp_path / "flat.jsonl").write_text(json.dumps(row) + "\n")
+    words = ("aggregate", "flat.jsonl", "-m", "mv-token", "--gold", "gold.jsonl")
+    code, _, err = run(*words)
+    assert code == 1
+    assert "gold.jsonl: gold of answers that are flat is not possible with spans that" in err
+    assert run(*words, "--overlapping", "outermost")[0] == 0

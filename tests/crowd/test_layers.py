@@ -11,6 +11,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from goldspan import aggregate, agreement, read_crowd, score, write_crowd
+from goldspan.crowd import ReadOptions
+from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.layers import (
     YES,
     answer_sets,
@@ -330,3 +332,11 @@ def test_every_label_is_asked_about_and_sets_come_out():
     assert result.to_pandas().columns.tolist() == ["item", "labels", "confidence"]
     assert result.label_probs.num_rows == 9
     assert agreement(crowd).observed > 0
+
+
+def test_known_sets_are_taken_from_a_crowd_or_a_result():
+    crowd = _several()
+    result = aggregate(crowd, "mv-token")
+    expected = sets_of(result.as_gold(), chars=False)
+    for known in (result, result.as_gold()):
+        assert sets_of(attach_gold(crowd, known, ReadOptions()), chars=False) == expected

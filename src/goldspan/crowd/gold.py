@@ -18,7 +18,7 @@ from goldspan.crowd.detection import guess_format, is_dataframe, read_table, row
 from goldspan.crowd.formats.columns import as_strings, frame_columns
 from goldspan.crowd.grid import read_grid
 from goldspan.crowd.labels import joined, recode, translate, with_gold_labels, with_notes
-from goldspan.crowd.layers import NO, YES, Unit, sets_of, units_of, whole_index
+from goldspan.crowd.layers import NO, YES, Unit, require_flat, sets_of, units_of, whole_index
 from goldspan.crowd.model import Crowd, item_texts, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import get_format
@@ -61,7 +61,10 @@ def _from_sets(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
     """Attach the spans or labels of whole items to their parts."""
     plain = replace(options, several="labels")
     items = crowd.whole_items.unanswered(crowd.tagset)
-    if crowd.is_classification:
+    side = gold.as_gold() if hasattr(type(gold), "as_gold") else gold
+    if isinstance(side, Crowd) and (side.wholes is not None or not crowd.is_classification):
+        other = side
+    elif crowd.is_classification:
         assert crowd.parts is not None
         items = replace(items, tagset=Codec(tuple(crowd.parts.unique().to_pylist()), "PLAIN"))
         if isinstance(gold, Mapping):
@@ -70,8 +73,6 @@ def _from_sets(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
                 for item, own in gold.items()
             }
         other = attach_gold(items, gold, plain)
-    elif isinstance(gold, Crowd) or hasattr(type(gold), "as_gold"):
-        other = gold if isinstance(gold, Crowd) else gold.as_gold()
     else:
         source = open_source(gold, options.text_encoding, options.max_decompressed)
         plain = replace(options, columns={}, workers=(), strict=False, texts=None)
@@ -265,6 +266,7 @@ def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
     if other.gold is None:
         message = f"no item of it has gold labels (read as {other.import_report.format})"
         raise FormatError([Fault(f"{message}: nothing is known", file=name, kind="gold")])
+    require_flat(other, f"{name}: gold of answers that are flat")
     if refine:
         crowd, other = with_same_tokens(crowd, other)
     there = pc.index_in(crowd.item_ids, value_set=other.item_ids)
