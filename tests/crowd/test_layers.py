@@ -312,6 +312,8 @@ def test_whole_items_are_counted():
     assert f"2 items in 6 parts, {len(result.spans)} spans, {n_answers} answers" in repr(result)
     assert result.summary()["items"] == 2
     assert result.summary()["parts"] == 6
+    for method in ("mv-seg", "ds"):
+        assert {*aggregate(crowd, method).workers["answers"].to_pylist()} == {2}
     assert agreement(crowd).quartiles["answers_per_item"].maximum == n_answers / 2
 
 

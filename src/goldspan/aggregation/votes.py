@@ -82,7 +82,7 @@ def agreement_table(result: Consensus) -> pa.Table:
     workers = crowd.worker_of[known]
     n_labels = np.bincount(workers, minlength=crowd.n_workers)
     same = np.bincount(workers, (given == codes[crowd.token_of])[known], crowd.n_workers)
-    n_answers = np.bincount(crowd.latest.worker, minlength=crowd.n_workers)
+    n_answers = np.bincount(crowd.whole_items.latest.worker, minlength=crowd.n_workers)
     columns = {
         "worker": crowd.worker_ids,
         "answers": pa.array(n_answers),

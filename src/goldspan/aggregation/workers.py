@@ -186,7 +186,7 @@ def worker_table(crowd: Crowd, codes: NDArray[np.int16], probs: NDArray[np.float
     low, high = interval(right, total)
     columns = {
         "worker": crowd.worker_ids,
-        "answers": pa.array(np.diff(view.bounds)),
+        "answers": pa.array(np.diff(crowd.whole_items.by_worker.bounds)),
         "labels": pa.array(total),
         "accuracy": pa.array(share(right, total)),
         "low": pa.array(low),
