@@ -131,12 +131,13 @@ def test_confidences_of_spans_that_overlap_are_read_again(run, tmp_path):
     assert run("convert", "gold.jsonl", "-o", "back.jsonl")[0] == 0
 
 
-def test_gold_with_overlaps_is_refused_where_answers_have_none(run, tmp_path):
+def test_gold_with_overlaps_is_kept_where_answers_have_none(run, tmp_path):
     answers = [{"worker": who, "spans": SPANS[:1]} for who in ("ann", "bob")]
     row = {"item": "s0", "text": f"{TEXT} 0", "answers": answers}
     (tmp_path / "flat.jsonl").write_text(json.dumps(row) + "\n")
-    words = ("aggregate", "flat.jsonl", "-m", "mv-token", "--gold", "gold.jsonl")
-    code, _, err = run(*words)
-    assert code == 1
-    assert "gold.jsonl: gold of answers that are flat is not possible with spans that" in err
-    assert run(*words, "--overlapping", "outermost")[0] == 0
+    words = ("aggregate", "flat.jsonl", "-m", "mv-token", "--gold", "gold.jsonl", "--json")
+    code, out, _ = run(*words)
+    assert code == 0
+    micro = json.loads(out)["score"]["micro"]
+    assert (micro["n_right"], micro["n_predicted"]) == (1, 1)
+    assert micro["n_true"] > 1

@@ -21,9 +21,10 @@ from goldspan.crowd.layers import (
     masi_alpha,
     sets_of,
 )
-from goldspan.errors import FormatError
 
-PLACES = st.tuples(st.integers(0, 8), st.integers(1, 5)).map(lambda one: (one[0], sum(one)))
+PLACES = st.tuples(st.sampled_from("XY"), st.integers(0, 8), st.integers(1, 5)).map(
+    lambda one: (one[0], one[1], one[1] + one[2])
+)
 
 
 def overlaps(one, other):
@@ -35,7 +36,7 @@ def test_in_no_answer_a_part_holds_spans_that_overlap(answers):
     for spans, parts in zip(answers, deal(answers), strict=True):
         assert sorted(parts) == list(range(len(spans)))
         for a, b in combinations(range(len(spans)), 2):
-            assert parts[a] != parts[b] or not overlaps(spans[a], spans[b])
+            assert parts[a] != parts[b] or not overlaps(spans[a][1:], spans[b][1:])
 
 
 @given(st.lists(st.lists(PLACES, max_size=5, unique=True), max_size=4))
@@ -44,13 +45,27 @@ def test_flat_answers_need_one_part_however_they_differ(answers):
     for own in answers:
         kept = []
         for one in own:
-            kept += [] if any(overlaps(one, other) for other in kept) else [one]
+            kept += [] if any(overlaps(one[1:], other[1:]) for other in kept) else [one]
         flat.append(kept)
     assert {part for parts in deal(flat) for part in parts.values()} <= {0}
 
 
 def test_who_leaves_out_the_span_around_it_agrees_about_the_inner_one():
-    assert deal([[(0, 5), (1, 2)], [(1, 2)], [(0, 5)]]) == [{0: 0, 1: 1}, {0: 1}, {0: 0}]
+    outer, inner = ("X", 0, 5), ("Y", 1, 2)
+    assert deal([[outer, inner], [inner], [outer]]) == [{0: 0, 1: 1}, {0: 1}, {0: 0}]
+
+
+def test_what_two_gave_is_in_one_part_also_where_one_of_them_gave_a_variant_too():
+    mine, wider = ("ORG", 4, 26), ("ORG", 0, 26)
+    found = deal([[mine, ("LOC", 18, 26)], [("LOC", 18, 26)], [wider, mine, ("LOC", 18, 26)]])
+    assert found[0][0] == found[2][1]
+    assert found[0][1] == found[1][0] == found[2][2]
+
+
+def test_two_labels_at_one_place_are_in_the_same_parts_in_any_order():
+    one, other = ("ORG", 0, 2), ("LOC", 0, 2)
+    first, second = deal([[one, other], [other, one]])
+    assert (first[0], first[1]) == (second[1], second[0])
 
 
 SAMPLE = {
@@ -191,6 +206,14 @@ def masi(one, other):
     return 1 - kind * len(a & b) / len(a | b)
 
 
+def test_sides_with_other_tokens_or_ids_are_compared_by_their_letters():
+    rows = [{"item": "a", "text": "The U.S. opened.", "gold": [[4, 8, "LOC"], [0, 8, "ORG"]]}]
+    tokens = [{"item": "a", "tokens": ["The", "U.S.", "opened", "."], "gold": [[1, 2, "LOC"]]}]
+    assert score(_nested(rows), _nested(tokens)).micro[3:] == (1, 1, 2)
+    other = [{**rows[0], "item": "b"}]
+    assert score(_nested(rows), _nested(other)).f1 == 1
+
+
 def test_masi_of_pairs():
     assert masi("a", "a") == masi("", "") == 0
     assert masi("ab", "bc") == pytest.approx(1 - (1 / 3) * (1 / 3))
@@ -247,12 +270,42 @@ def test_gold_with_overlaps_from_a_second_file_goes_where_answers_have_it():
     assert sets_of(crowd, chars=True) == {"s1": {("ORG", 4, 26), ("PLACE", 18, 26)}}
 
 
-def test_gold_that_overlaps_more_than_any_answer_is_refused():
+def test_gold_that_overlaps_more_than_any_answer_is_kept_whole():
     spans = [[4, 26, "ORG"], [18, 26, "LOC"], [22, 26, "X"], [18, 21, "X"], [4, 21, "Y"]]
     gold = {"item": "s1", "text": SAMPLE["text"], "gold": spans}
-    one = {**SAMPLE, "answers": [{"worker": "ann", "spans": [[4, 26, "ORG"], [18, 26, "LOC"]]}]}
-    with pytest.raises(FormatError, match="overlaps more others"):
-        _nested([one], gold=json.dumps(gold).encode())
+    for answer in ([[4, 26, "ORG"], [18, 26, "LOC"]], [[4, 26, "ORG"]]):
+        one = {**SAMPLE, "answers": [{"worker": "ann", "spans": answer}]}
+        crowd = _nested([one], gold=json.dumps(gold).encode())
+        assert sets_of(crowd, chars=True) == {"s1": {(kind, a, b) for a, b, kind in spans}}
+        assert answer_sets(crowd, chars=True) == {
+            ("s1", "ann", 0): {(kind, a, b) for a, b, kind in answer}
+        }
+        assert score(crowd, aggregate(crowd, "mv-seg")).micro[3:] == (len(answer),) * 2 + (5,)
+
+
+@pytest.mark.parametrize("table", [
+    b"item,text,ann,bob,gold\n1,hi,a|b,b|c,x\n2,ho,b,b,b\n",
+    b"item,worker,label,gold\n1,ann,a|b,x\n1,bob,b|c,x\n2,ann,b,b\n2,bob,b,b\n",
+])  # fmt: skip
+def test_gold_beside_sets_may_hold_what_nobody_chose(table):
+    crowd = read_crowd(table)
+    assert sets_of(crowd, chars=False) == {"1": {("x", 0, 0)}, "2": {("b", 0, 0)}}
+    said = answer_sets(crowd, chars=False)
+    assert said["1", "ann", 0] == {("a", 0, 0), ("b", 0, 0)}
+    assert said["2", "bob", 0] == {("b", 0, 0)}
+
+
+def test_one_set_in_our_own_lines_is_a_set(tmp_path):
+    crowd = read_crowd(b"item,worker,label\n1,ann,a|b\n1,bob,a\n", several="labels")
+    write_crowd(crowd, tmp_path / "x.jsonl", format="spans")
+    back = read_crowd(tmp_path / "x.jsonl")
+    assert answer_sets(back, chars=False) == answer_sets(crowd, chars=False)
+
+
+def test_lists_in_json_may_hold_any_characters():
+    rows = '1,ann,"[""5\\"" pipe"", ""b""]"\n1,bob,"[""\\u00e4""]"\n'
+    crowd = read_crowd(f"item,worker,label\n{rows}".encode())
+    assert crowd.parts.unique().to_pylist() == ['5" pipe', "b", "ä"]
 
 
 LABELS = b"item,worker,label\n1,a,x+y\n1,b,x\n1,c,z\n2,a,y\n2,b,y+z\n2,c,y\n3,a,x\n3,b,x\n"
@@ -292,7 +345,7 @@ def test_alpha_of_spans_that_overlap_is_that_of_their_sets(answers):
     text = "a b c d e f g h i j k l m n"
     rows = [
         {"item": f"s{n}", "text": text, "answers": [
-            {"worker": f"w{k}", "spans": [[2 * a, 2 * b - 1, "X"] for a, b in one]}
+            {"worker": f"w{k}", "spans": [[2 * a, 2 * b - 1, kind] for kind, a, b in one]}
             for k, one in enumerate(own)
         ]}
         for n, own in enumerate(answers)

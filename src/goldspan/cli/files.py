@@ -168,13 +168,14 @@ def _init_command(source: str, named: dict[str, Any]) -> str:
 def _facts(crowd: Crowd) -> dict[str, object]:
     import numpy as np
 
+    from goldspan.crowd.formats.span_exports import labels_asked
     from goldspan.crowd.model import item_texts
 
     whole = crowd.whole_items
     facts: dict[str, object] = {
         "format": crowd.import_report.format,
         "encoding": crowd.tagset.encoding,
-        "types": list(crowd.tagset.types),
+        "types": labels_asked(crowd) if crowd.is_classification else list(crowd.tagset.types),
         "items": whole.n_items,
         **({} if crowd.wholes is None else {"parts": crowd.n_items}),
         "tokens": whole.n_tokens,

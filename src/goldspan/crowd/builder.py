@@ -206,6 +206,7 @@ class CrowdBuilder:
         self._has_gold = False
         self.in_cells = False  # Whether single labels stand in cells, which may list several
         self.choices: dict[str, list[str]] = {}  # What stands for several labels, or for none
+        self.lists_labels = False  # Whether the file itself says that any number of labels holds
 
     def add_item(
         self,
@@ -328,6 +329,8 @@ class CrowdBuilder:
             message = "the file holds no item: is the path right?"
             self.faults.append(Fault(message, file=self.source, kind="empty"))
         cells = self.in_cells and single
+        if self.lists_labels and self.options.several == "auto":
+            self.options = replace(self.options, several="labels")
         chosen = self.choices if single else {}
         labels = read_labels(
             list(self._labels), self.options, single=single, cells=cells, choices=chosen

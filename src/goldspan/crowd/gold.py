@@ -18,7 +18,14 @@ from goldspan.crowd.detection import guess_format, is_dataframe, read_table, row
 from goldspan.crowd.formats.columns import as_strings, frame_columns
 from goldspan.crowd.grid import read_grid
 from goldspan.crowd.labels import joined, recode, translate, with_gold_labels, with_notes
-from goldspan.crowd.layers import NO, YES, Unit, require_flat, sets_of, units_of, whole_index
+from goldspan.crowd.layers import (
+    Unit,
+    sets_of,
+    units_of,
+    whole_index,
+    with_empty_parts,
+    with_label_sets,
+)
 from goldspan.crowd.model import Crowd, item_texts, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.registry import get_format
@@ -78,19 +85,13 @@ def _from_sets(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
         plain = replace(options, columns={}, workers=(), strict=False, texts=None)
         other = get_format(guess_format(source)).read(source, plain)
     known = sets_of(other, chars=crowd.texts is not None)
-    ids, index = whole_index(crowd)
+    ids, _ = whole_index(crowd)
     hit = [name for name in ids if known.get(name) is not None]
     if not hit:
         message = f"none of its {len(known)} items is in the crowd (first: {next(iter(known))!r})"
         raise FormatError([Fault(message, file="<gold>", kind="gold")])
     if crowd.is_classification:
-        every = zip(index.tolist(), (crowd.parts or pa.array([])).to_pylist(), strict=True)
-        no, yes = (crowd.tagset.index[label] for label in (NO, YES))
-        codes = [
-            -1 if (own := known.get(ids[n])) is None else yes if (label, 0, 0) in own else no
-            for n, label in every
-        ]
-        found = crowd.with_gold(np.array(codes, np.int16))
+        found = with_label_sets(crowd, known)
     else:
         found = _placed(crowd, {name: known[name] or set() for name in hit})
     note = f"gold for {len(hit)} of {len(ids)} items; {len(known) - len(hit)} others in its file"
@@ -99,9 +100,8 @@ def _from_sets(crowd: Crowd, gold: Any, options: ReadOptions) -> Crowd:
 
 def _placed(crowd: Crowd, known: Mapping[str, set[Unit]]) -> Crowd:
     """Put every gold span where the answers have it, else into the first part with room for it."""
-    tagset = joined(crowd.tagset, Codec.from_types(
-        {kind for own in known.values() for kind, _, _ in own}, crowd.tagset.encoding
-    ))  # fmt: skip
+    types = {kind for own in known.values() for kind, _, _ in own}
+    tagset = joined(crowd.tagset, Codec.from_types(types, crowd.tagset.encoding))
     found, (ids, index) = recode(crowd, tagset), whole_index(crowd)
     chars = crowd.texts is not None
     given = Tagged(crowd.latest.codes, crowd.latest.offset)
@@ -112,41 +112,43 @@ def _placed(crowd: Crowd, known: Mapping[str, set[Unit]]) -> Crowd:
         for n, units in zip(items.tolist(), said, strict=True)
         for unit in units
     }
-    parts: dict[int, list[int]] = {}
+    rows: dict[int, list[int]] = {}
     for n, whole in enumerate(index.tolist()):
-        parts.setdefault(whole, []).append(n)
-    bounds = [
-        text.bounds if chars else [(n, n + 1) for n in range(len(text.bounds))]
-        for text in item_texts(crowd)
-    ]
-    faults, spans = [], list[tuple[int, int, int, int]]()
-    gold = np.full(crowd.n_tokens, -1, np.int16)
-    for whole, rows in parts.items():
+        rows.setdefault(whole, []).append(n)
+    texts = enumerate(item_texts(crowd))
+    bounds = {n: text.bounds if chars else [(i, i + 1) for i in range(len(text.bounds))]
+              for n, text in texts}  # fmt: skip
+    faults, added, spans = [], list[int](), list[tuple[int, int, int, int]]()
+    for whole, parts in rows.items():
         placed: list[tuple[int, Unit]] = []
-        first = {a: n for n, (a, _) in enumerate(bounds[rows[0]])}
-        last = {b: n + 1 for n, (_, b) in enumerate(bounds[rows[0]])}
+        first = {a: n for n, (a, _) in enumerate(bounds[parts[0]])}
+        last = {b: n + 1 for n, (_, b) in enumerate(bounds[parts[0]])}
         for unit in sorted(known.get(ids[whole], ()), key=lambda one: (one[1] - one[2], one)):
             kind, a, b = unit
-            free = [n for n in (at.get((whole, (a, b)), rows[0]), *rows)
-                    if all(m != n or b <= u[1] or u[2] <= a for m, u in placed)]  # fmt: skip
-            if not free or a not in first or b not in last:
-                what = "overlaps more others than any answer's" if a in first and b in last else (
-                    "begins or ends within a token"
-                )  # fmt: skip
-                message = f"gold span {kind} [{a}, {b}) {what}: read gold and answers from one file"
+            if a not in first or b not in last:
+                message = f"gold span {kind} [{a}, {b}) begins or ends within a token: read gold "
+                message += "and answers from one file, or cut the tokens there"
                 faults.append(Fault(message, file="<gold>", item=ids[whole], kind="gold"))
                 continue
+            taken = {n for n, one in placed if a < one[2] and one[1] < b}
+            free = [n for n in (at.get((whole, (a, b)), parts[0]), *parts) if n not in taken]
+            if not free:  # nobody's answer overlaps as often
+                free = [crowd.n_items + len(added)]
+                parts.append(free[0])
+                added.append(parts[0])
             placed.append((free[0], unit))
-            base = int(crowd.offsets[free[0]])
-            spans.append((base + first[a], base + last[b], tagset.types.index(kind), free[0]))
+            spans.append((free[0], first[a], last[b], tagset.types.index(kind)))
     if faults:
         raise FormatError(faults)
-    start, end, kind_of, item = (np.array(c, np.int64) for c in zip(*sorted(spans), strict=True))
+    found = with_empty_parts(found, added) if added else found
+    item, start, end, kinds = (np.array(own, np.int64) for own in zip(*sorted(spans), strict=True))
+    start, end = start + found.offsets[item], end + found.offsets[item]
     none = np.zeros(len(start), np.int32)
-    array = SpanArray(start, end, kind_of.astype(np.int16), item.astype(np.int32), none)
-    is_known = np.isin(index, [n for n, name in enumerate(ids) if name in known])
-    tokens = np.repeat(is_known, np.diff(crowd.offsets))
-    gold[tokens] = write_codes(array, crowd.offsets, tagset)[tokens]
+    array = SpanArray(start, end, kinds.astype(np.int16), item.astype(np.int32), none)
+    ids, index = whole_index(found)
+    tokens = np.repeat([ids[n] in known for n in index.tolist()], np.diff(found.offsets))
+    gold = np.full(found.n_tokens, -1, np.int16)
+    gold[tokens] = write_codes(array, found.offsets, tagset)[tokens]
     return found.with_gold(gold)
 
 
@@ -263,10 +265,11 @@ def _from_columns(crowd: Crowd, table: _Columns, options: ReadOptions, name: str
 
 def _from_crowd(crowd: Crowd, other: Crowd, name: str, refine: bool) -> Crowd:
     """Attach by item id; where no id is known, by order if the tokens are the same."""
+    if other.wholes is not None and not crowd.is_classification:
+        return _from_sets(crowd, other, ReadOptions())
     if other.gold is None:
         message = f"no item of it has gold labels (read as {other.import_report.format})"
         raise FormatError([Fault(f"{message}: nothing is known", file=name, kind="gold")])
-    require_flat(other, f"{name}: gold of answers that are flat")
     if refine:
         crowd, other = with_same_tokens(crowd, other)
     there = pc.index_in(crowd.item_ids, value_set=other.item_ids)

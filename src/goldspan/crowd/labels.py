@@ -73,7 +73,8 @@ def read_labels(
     several = {i: _several(raw[i], parts) for i, parts in listed.items() if len(parts) != 1}
     sets = {tuple(sorted(listed[i])) for i in several if listed[i]}
     is_shown = len(sets) > 1 or len(listed) == len(raw)  # two sets, or lists alone
-    if sets and (options.several == "labels" or (options.several == "auto" and is_shown)):
+    is_asked = options.several == "labels" and (single or cells)
+    if is_asked or (sets and options.several == "auto" and is_shown):
         return _sets_of_labels([listed.get(i, [label]) for i, label in enumerate(raw)], options)
     names = [options.rename(listed.get(i, [label])[0]) if i not in several else None
              for i, label in enumerate(raw)]  # fmt: skip
@@ -89,6 +90,16 @@ def read_labels(
     lost = tagset.outside if options.unknown == "outside" else -1
     codes = [tagset.index.get(n, -1) if i not in bad else lost for i, n in enumerate(names)]
     return Labels(tagset, np.array(codes, np.int16), bad, _spelling_notes(spelling), several)
+
+
+def _json_list(cell: str) -> list[str] | None:
+    """Return the strings of a list in JSON, None of anything else."""
+    try:
+        found = json.loads(cell) if cell.lstrip()[:1] == "[" else None
+    except ValueError:
+        return None
+    is_list = isinstance(found, list) and all(isinstance(one, str) for one in found)
+    return found if is_list else None
 
 
 def _sets_of_labels(chosen: Sequence[Sequence[str]], options: ReadOptions) -> Labels:
@@ -118,6 +129,9 @@ def choices_in(cells: Sequence[str], kept: Collection[str] = ()) -> dict[str, li
     alone = {cell.strip() for cell in cells}
     for cell in cells:
         if cell.strip() in kept:
+            continue
+        if (listed := _json_list(cell)) is not None:
+            found[cell] = listed
             continue
         written = _WRITTEN_LIST.fullmatch(cell)
         if written:

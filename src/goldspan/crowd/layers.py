@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from dataclasses import fields, replace
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,62 +29,67 @@ from goldspan.spans.scoring import MIN_RESAMPLES, Rates, Score, WrongSpan
 ALIKE = 0.5
 """Intersection over union from which on two spans are taken for one with other ends."""
 
-Place = tuple[int, int]
+Unit = tuple[str, int, int]
+"""A span: type, start and end; or a label with two zeros."""
 T = TypeVar("T")
 
 
-def deal(answers: Sequence[Collection[Place]]) -> list[dict[int, int]]:
+def deal(answers: Sequence[Sequence[Unit]]) -> list[dict[int, int]]:
     """Deal the spans of all answers to an item onto parts, so that in no answer a part overlaps.
 
-    What several people gave, or gave with other ends, is in the same part in all answers, also
-    where one of them left out the span around it: spans are grouped by their places, and of groups
-    that overlap the longer is further out.
+    What several people gave, or gave with other ends or another type, is in the same part in all
+    answers, also where one of them left out the span around it: spans are grouped by their places,
+    unless somebody gave both, and of groups that overlap the longer is further out.
 
     Args:
-        answers: The spans of every answer, (start, end) each.
+        answers: The spans of every answer, (type, start, end) each.
 
     Returns:
         For every answer the part, from 0, of each of its spans by their order.
 
-    >>> deal([[(0, 5), (1, 2)], [(1, 2)], [(0, 4)]])
+    >>> deal([[("X", 0, 5), ("Y", 1, 2)], [("Y", 1, 2)], [("X", 0, 4)]])
     [{0: 0, 1: 1}, {0: 1}, {0: 0}]
     """
-    listed = [[*answer] for answer in answers]
-    alone = [_stacked(spans, range(len(spans) + 1)) or {} for spans in listed]
+    alone = [_stacked(spans, range(len(spans) + 1)) or {} for spans in answers]
     n_parts = 1 + max((part for own in alone for part in own.values()), default=0)
     if n_parts == 1:
         return alone
-    level = _levels(place for spans in listed for place in set(spans))
+    level = _levels([set(spans) for spans in answers])
     return [
         _stacked(spans, range(n_parts), level) or own
-        for spans, own in zip(listed, alone, strict=True)
+        for spans, own in zip(answers, alone, strict=True)
     ]
 
 
-def _levels(places: Iterable[Place]) -> dict[Place, int]:
-    """Return how far inside every place is: places of one span with other ends are alike."""
-    given = Counter(places)
-    groups: list[list[Place]] = []
-    for place in sorted(given, key=lambda one: (-given[one], one[0] - one[1], one)):
-        near = max(groups, key=lambda group: _alike(group[0], place), default=None)
-        if near is not None and _alike(near[0], place) >= ALIKE:
-            near.append(place)
+def _levels(answers: Sequence[set[Unit]]) -> dict[Unit, int]:
+    """Return how far inside every span is: variants of one, none of them in one answer, alike."""
+    given = Counter(unit for own in answers for unit in own)
+    groups: list[list[Unit]] = []
+    for unit in sorted(given, key=lambda one: (-given[one], one[1] - one[2], one)):
+        holding = [own for own in answers if unit in own]
+        fit = [
+            group
+            for group in groups
+            if _alike(group[0], unit) >= ALIKE and not any(own & {*group} for own in holding)
+        ]
+        if fit:
+            max(fit, key=lambda group: _alike(group[0], unit)).append(unit)
         else:
-            groups.append([place])
-    groups.sort(key=lambda group: (group[0][0] - group[0][1], group[0]))
+            groups.append([unit])
+    groups.sort(key=lambda group: (group[0][1] - group[0][2], group[0]))
     parts = _stacked([group[0] for group in groups], range(len(groups))) or {}
-    return {place: parts[n] for n, group in enumerate(groups) for place in group}
+    return {unit: parts[n] for n, group in enumerate(groups) for unit in group}
 
 
 def _stacked(
-    spans: Sequence[Place], parts: range, level: Mapping[Place, int] | None = None
+    spans: Sequence[Unit], parts: range, level: Mapping[Unit, int] | None = None
 ) -> dict[int, int] | None:
     """Deal spans onto parts, the longest first, each near its level; None if one finds no place."""
     found: dict[int, int] = {}
-    for n in sorted(range(len(spans)), key=lambda n: (spans[n][0] - spans[n][1], n)):
-        a, b = spans[n]
-        used = {part for m, part in found.items() if spans[m][0] < b and a < spans[m][1]}
-        wanted = 0 if level is None else level[a, b]
+    for n in sorted(range(len(spans)), key=lambda n: (spans[n][1] - spans[n][2], n)):
+        _, a, b = spans[n]
+        used = {part for m, part in found.items() if spans[m][1] < b and a < spans[m][2]}
+        wanted = 0 if level is None else level[spans[n]]
         free = [part for part in parts if part not in used]
         if not free:
             return None
@@ -92,9 +97,9 @@ def _stacked(
     return dict(sorted(found.items()))
 
 
-def _alike(one: Place, other: Place) -> float:
-    shared = min(one[1], other[1]) - max(one[0], other[0])
-    whole = max(one[1], other[1]) - min(one[0], other[0])
+def _alike(one: Unit, other: Unit) -> float:
+    shared = min(one[2], other[2]) - max(one[1], other[1])
+    whole = max(one[2], other[2]) - min(one[1], other[1])
     return max(0, shared) / whole if whole else 0.0
 
 
@@ -114,12 +119,13 @@ NO, YES = "no", "yes"
 """Labels of the parts of an item with any number of labels."""
 
 
-def ask_each(crowd: Crowd, members: Sequence[Collection[str]]) -> Crowd:
+def ask_each(crowd: Crowd, members: Sequence[Collection[str]], more: Sequence[str] = ()) -> Crowd:
     r"""Make a yes-or-no question of every label, from single labels that stand for several.
 
     Args:
         crowd: A crowd of single labels.
         members: For every tag of the crowd the labels that it stands for; none: no label holds.
+        more: Labels that nobody chose, which are asked about too.
 
     >>> from goldspan import read_crowd
     >>> crowd = read_crowd(b"item,worker,label\n1,ann,x+y\n1,bob,y\n", format="long")
@@ -127,7 +133,7 @@ def ask_each(crowd: Crowd, members: Sequence[Collection[str]]) -> Crowd:
     >>> asked.item_ids.to_pylist(), asked.answers_of("1 (x)")
     (['1 (x)', '1 (y)'], {'ann': ['yes'], 'bob': ['no']})
     """
-    labels = [*dict.fromkeys(label for own in members for label in own)]
+    labels = [*dict.fromkeys([*(label for own in members for label in own), *more])]
     n, size = len(labels), crowd.n_items
     table = np.array([[label in own for label in labels] for own in members], np.int16)
     table = np.vstack([table.reshape(len(members), n), np.full((1, n), -1, np.int16)])
@@ -192,6 +198,68 @@ def as_single(crowd: Crowd) -> Crowd:
         answers=answers,
         tagset=Codec(tags, "PLAIN"),
         gold=None if crowd.gold is None else gold,
+    )
+
+
+def with_label_sets(crowd: Crowd, known: Mapping[str, set[Unit] | None]) -> Crowd:
+    """Return a crowd of any number of labels with the labels that are known to hold as gold."""
+    assert crowd.parts is not None
+    asked = set(crowd.parts.unique().to_pylist())
+    more = sorted({label for own in known.values() for label, _, _ in own or ()} - asked)
+    if more:  # labels that nobody chose
+        flat = as_single(crowd)
+        crowd = ask_each(flat, [json.loads(tag) for tag in flat.tagset.tags], more)
+    assert crowd.parts is not None
+    ids, index = whole_index(crowd)
+    no, yes = (crowd.tagset.index[label] for label in (NO, YES))
+    codes = [
+        -1 if (own := known.get(ids[n])) is None else yes if (label, 0, 0) in own else no
+        for n, label in zip(index.tolist(), crowd.parts.to_pylist(), strict=True)
+    ]
+    return crowd.with_gold(np.array(codes, np.int16))
+
+
+def with_empty_parts(crowd: Crowd, items: Sequence[int]) -> Crowd:
+    """Add a part to items in which every answer says that there is nothing; `items` may repeat."""
+    n, numbers = crowd.n_items, Counter[str]()
+    if crowd.wholes is None:
+        first = pa.array(["1"] * n, pa.string())
+        crowd = replace(crowd, wholes=crowd.item_ids, parts=first)
+    assert crowd.wholes is not None
+    assert crowd.parts is not None
+    numbers.update(crowd.wholes.to_pylist())
+    more = crowd.select_items(np.array(items, np.int64))
+    names, taken = [], set(crowd.item_ids.to_pylist())
+    for whole in (more.wholes or pa.array([])).to_pylist():
+        numbers[whole] += 1
+        names.append((part_id(whole, str(numbers[whole]), taken), str(numbers[whole])))
+    given, added = crowd.answers, more.answers
+    both: dict[str, Any] = {
+        one.name: None if getattr(given, one.name) is None
+        else np.concatenate([getattr(given, one.name), getattr(added, one.name)])
+        for one in fields(given)
+    }  # fmt: skip
+    both["item"] = np.concatenate([given.item, added.item + np.int32(n)])
+    both["offset"] = np.concatenate([given.offset, given.offset[-1] + added.offset[1:]])
+    nothing = np.where(added.codes < 0, np.int16(-1), np.int16(crowd.tagset.outside))
+    both["codes"] = np.concatenate([given.codes, nothing])
+    columns: dict[str, Any] = {
+        name: None if getattr(crowd, name) is None
+        else pa.concat_arrays([getattr(crowd, name), getattr(more, name)])
+        for name in ("tokens", "groups", "texts", "wholes")
+    }  # fmt: skip
+    ids, parts = (pa.array(column, pa.string()) for column in zip(*names, strict=True))
+    tables = [one.attributes for one in (crowd, more) if one.attributes is not None]
+    starts = [one.token_start for one in (crowd, more) if one.token_start is not None]
+    return replace(
+        crowd,
+        item_ids=pa.concat_arrays([crowd.item_ids, ids]),
+        parts=pa.concat_arrays([crowd.parts, parts]),
+        answers=replace(given, **both),
+        attributes=pa.concat_tables(tables) if tables else None,
+        token_start=np.concatenate(starts) if starts else None,
+        gold=None,
+        **columns,
     )
 
 
@@ -270,18 +338,16 @@ def asks_each(crowd: Crowd) -> bool:
 # --------------------------------------------------------------------------------------------------
 # Sets of spans or labels compared.
 
-Unit = tuple[str, int, int]
-"""A span, its type first, or a label with two zeros."""
 
-
-def sets_of(crowd: Crowd, *, chars: bool) -> dict[str, set[Unit] | None]:
+def sets_of(crowd: Crowd, *, chars: bool, letters: bool = False) -> dict[str, set[Unit] | None]:
     """Return the known spans or labels of every item; None where nothing is known."""
     ids, index = whole_index(crowd)
     found: dict[str, set[Unit] | None] = dict.fromkeys(ids)
     gold = crowd.gold_tagged
     n_known = np.diff(np.concatenate([[0], np.cumsum(gold.codes >= 0)])[gold.offsets])
     rows = np.arange(crowd.n_items)
-    for n, units in zip(rows.tolist(), units_of(crowd, gold, rows, chars=chars), strict=True):
+    every = units_of(crowd, gold, rows, chars=chars, letters=letters)
+    for n, units in zip(rows.tolist(), every, strict=True):
         if n_known[n]:
             found[ids[index[n]]] = (found[ids[index[n]]] or set()) | units
     return found
@@ -302,9 +368,12 @@ def answer_sets(crowd: Crowd, *, chars: bool) -> dict[tuple[str, str, int], set[
 
 
 def units_of(
-    crowd: Crowd, tagged: Tagged, items: NDArray[np.int64], *, chars: bool
+    crowd: Crowd, tagged: Tagged, items: NDArray[np.int64], *, chars: bool, letters: bool = False
 ) -> list[set[Unit]]:
-    """Return the spans, or the label, of every sequence; `items` says to which item each is."""
+    """Return the spans, or the label, of every sequence; `items` says to which item each is.
+
+    Spans count tokens, characters of the text, or letters: what the tokens have, blanks aside.
+    """
     found: list[set[Unit]] = [set() for _ in items]
     if crowd.is_classification:
         names = None if crowd.parts is None else crowd.parts.to_pylist()
@@ -319,8 +388,11 @@ def units_of(
     base = tagged.offsets[spans.item]
     columns = spans.item, spans.start - base, spans.end - base, spans.type
     bounds = [text.bounds for text in item_texts(crowd)] if chars else []
+    if letters:
+        sizes = [[len("".join(word.split())) for word in row] for row in crowd.tokens_list]
+        bounds = [[*pairwise(accumulate(row, initial=0))] for row in sizes]
     for n, a, b, kind in zip(*(column.tolist() for column in columns), strict=True):
-        own = bounds[items[n]] if chars else None
+        own = bounds[items[n]] if bounds else None
         place = (a, b) if own is None else (own[a][0], own[b - 1][1])
         found[n].add((crowd.tagset.types[kind], *place))
     return found
@@ -332,13 +404,20 @@ def score_sets(
 ) -> Score:  # fmt: skip
     """Compare sets of spans or labels, exactly; spans that overlap each count.
 
-    Spans are compared by characters where both sides have texts, else by tokens. `accuracy` is the
+    Spans are compared by characters where both sides have texts, else by tokens; where these differ
+    by what they hold without blanks. Items are matched by order where no id is shared and the
+    texts are the same. `accuracy` is the
     share of items whose set is right as a whole, `jaccard` the mean share of what both sides have
     in common; of spans `nested` has the rates of the outermost and of the innermost alone. The
     items of `wrong` are the whole items of the truth, its places characters or tokens as compared.
     """
     chars = truth.texts is not None and predicted.texts is not None
-    mine, theirs = (sets_of(side, chars=chars) for side in (predicted, truth))
+    words = [side.whole_items.tokens for side in (truth, predicted)]
+    letters = not chars and not words[0].equals(words[1])
+    mine, theirs = (sets_of(side, chars=chars, letters=letters) for side in (predicted, truth))
+    if not mine.keys() & theirs.keys():
+        one, other = (["".join(row) for row in side.to_pylist()] for side in words)
+        mine = dict(zip(theirs, mine.values(), strict=True)) if one == other else mine
     shared = [name for name, known in theirs.items() if known is not None and name in mine]
     if not shared:
         raise InputError("no item with known labels is on both sides")

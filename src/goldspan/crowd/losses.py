@@ -151,7 +151,8 @@ def _differing_sets(crowd: Crowd, back: Crowd) -> Iterator[str]:
         ids, there = crowd.item_ids.to_pylist(), set(back.item_ids.to_pylist())
         more = [one for one in ids if one in there and one not in set(crowd.wholes.to_pylist())]
         if more:  # it has a row of tags per item
-            what = f"that {counted(len(more), 'item')} are parts of others, whose spans overlap"
+            why = "labels" if crowd.is_classification else "spans, which overlap"
+            what = f"that {counted(len(more), 'item')} are parts of others, for their {why}"
             yield f"{what}: {_one(more[0])} is new"
             yield from differences(replace(crowd, wholes=None, parts=None), back)
             return

@@ -513,11 +513,7 @@ def score(
     if isinstance(left, Crowd) and isinstance(right, Crowd):
         if left.wholes is not None or right.wholes is not None:
             how: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "wrong": wrong}
-            found = score_sets(left, right, **how, random_state=random_state)
-            same = left.item_ids.equals(right.item_ids) and left.tokens.equals(right.tokens)
-            if same and hasattr(predicted, "measure_confidence"):
-                found = replace(found, confidence=predicted.measure_confidence(left, encoding))
-            return found
+            return score_sets(left, right, **how, random_state=random_state)
         right, left = aligned_sides(right, left)
     scored = score_tags(
         left,

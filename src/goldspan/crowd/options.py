@@ -178,8 +178,8 @@ class ReadOptions:
         choices=("layers", "longest", "outermost", "refuse"),
     )
     several: str = _option(
-        "Answers that choose several labels: any number of labels holds (labels), such answers are "
-        "left out and listed (leave-out), or what their number shows (auto).",
+        "Answers that choose several labels: any number of labels holds (labels), or such answers "
+        "are left out and listed (leave-out); auto: labels if two different sets were chosen.",
         "--several",
         default="auto",
         what="rule for several labels",

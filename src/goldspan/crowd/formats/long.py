@@ -59,11 +59,12 @@ from goldspan.crowd.labels import (
     stripped_faults,
     with_gold_labels,
 )
-from goldspan.crowd.layers import as_single, asks_each
+from goldspan.crowd.layers import as_single, ask_each, asks_each, sets_of, with_label_sets
 from goldspan.crowd.model import ANSWER_COLUMNS, Answers, Crowd, known_texts, list_array
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import ImportReport, Source
 from goldspan.errors import Fault, FormatError, InputError
+from goldspan.spans import Codec
 
 # --------------------------------------------------------------------------------------------------
 # The rows of a long table: which column is what, and where every row stands.
@@ -454,9 +455,16 @@ def read_rows(rows: Rows, options: ReadOptions, notes: tuple[str, ...]) -> Crowd
         token_start=None if texts is None else _starts(table, texts, tokens, offsets),
         import_report=counted_answers(report, answers, options),
     )
+    if labels.members:
+        asked = ask_each(crowd, labels.members)
+        if "gold" in rows.columns:
+            bare = crowd.unanswered(Codec((), "PLAIN"))
+            known = _with_gold(bare, table, replace(options, several="labels"))
+            asked = with_label_sets(asked, sets_of(known, chars=False))
+        return keep_workers(asked, options)
     if "gold" in rows.columns:
         crowd = _with_gold(crowd, table, options)
-    return keep_workers(settle(crowd, options, labels.members), options)
+    return keep_workers(settle(crowd, options), options)
 
 
 def _as_named(rows: Rows, options: ReadOptions) -> tuple[Rows, list[str]]:

@@ -396,7 +396,7 @@ class SpanCrowd:
         every, n_overlapping = list[list[Item]](), 0
         for item in self.items.values():
             said = [labels for _, labels in item.labelled]
-            dealt = deal([[span[1:3] for span in labels.spans] for labels in said])
+            dealt = deal([[span[:3] for span in labels.spans] for labels in said])
             n_parts = 1 + max((part for own in dealt for part in own.values()), default=0)
             n_overlapping += n_parts > 1
             every.append([item.part(part, dealt, self.items) for part in range(n_parts)])
@@ -604,7 +604,7 @@ class SpanCrowd:
         refuse = self.options.overlapping == "refuse"
         kept, dropped = split_overlaps(spans, "longest" if refuse else self.options.overlapping)
         if refuse and dropped:
-            hint = "spans of goldspan are flat; pass overlapping='longest' or 'outermost' to choose"
+            hint = "leave overlapping='refuse' out to keep both, or pass 'longest' or 'outermost'"
             faults = [(f"{one} overlaps {k}: {hint}", overlap_kind(one, k)) for one, k in dropped]
             raise FormatError([record.fault(*fault) for fault in faults])
         return kept, dropped

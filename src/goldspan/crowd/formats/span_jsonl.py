@@ -197,10 +197,14 @@ def _whole(whole: str, parts: list[tuple[str, dict[str, Any]]]) -> dict[str, Any
 
 def _joined(parts: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     """Join the labels of parts: all spans by place, or the labels that were said to hold."""
-    if "label" in parts[0][1]:
-        return {"labels": [part for part, row in parts if row["label"] == YES]}
-    spans = [span for _, row in parts for span in row["spans"]]
-    return {"spans": sorted(spans, key=lambda one: (one["start"], -one["end"], one["type"]))}
+    said = [(part, row["label"]) for part, row in parts if "label" in row]
+    if said:
+        return {"labels": [part for part, label in said if label == YES]}
+    if any("tags" in row for _, row in parts):  # nothing was said
+        return {key: value for key, value in parts[0][1].items() if key == "tags"}
+    spans = {tuple(span.items()): span for _, row in parts for span in row["spans"]}
+    order = sorted(spans.values(), key=lambda one: (one["start"], -one["end"], one["type"]))
+    return {"spans": order}
 
 
 def _rows(crowd: Crowd) -> Iterator[dict[str, Any]]:
@@ -360,6 +364,7 @@ class _Line(NamedTuple):
         if given[0] == "labels" and (value or len(self.cut.tokens) == 1) and all(
             isinstance(one, str) for one in value
         ):  # fmt: skip
+            self.crowd.builder.lists_labels = True
             return self.crowd.single(self.item, record, self.crowd.chosen(value))
         if isinstance(value, str):
             self.header.check(record, tags={value})
