@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from goldspan.auditing import audit as audit
     from goldspan.auditing import draw_audit as draw_audit
     from goldspan.crowd import Crowd as Crowd
+    from goldspan.crowd import Layers as Layers
     from goldspan.crowd import agreement as agreement
     from goldspan.crowd import read_crowd as read_crowd
+    from goldspan.crowd import read_layers as read_layers
     from goldspan.crowd import write_crowd as write_crowd
     from goldspan.crowd.measures import score as score
     from goldspan.crowd.model import Tagset as Tagset

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from goldspan._lazy import lazy
 from goldspan.aggregation.registry import DEFAULT, METHODS, TEXTS, canonical, nearest
-from goldspan.errors import UnknownNameError
+from goldspan.errors import InputError, UnknownNameError
 from goldspan.plugins import load, plugins
 
 if TYPE_CHECKING:
     from goldspan.aggregation.base import Aggregator as Aggregator
     from goldspan.aggregation.calibration import calibrate as calibrate
     from goldspan.aggregation.consensus import Consensus as Consensus
+    from goldspan.aggregation.layered import LayersConsensus as LayersConsensus
     from goldspan.crowd import Crowd
     from goldspan.protocols import Checkpoint, Progress, Runner
 
@@ -78,7 +79,7 @@ def aggregate(
 
     Args:
         crowd: A `Crowd`, or anything that `read_crowd` reads: a path, bytes, an open file, a
-            DataFrame with columns task, worker, label, a list of dicts.
+            DataFrame with columns task, worker, label, a list of dicts; or `Layers`.
         method: Name of the method, "auto" by default: it tries many, and weighs those that
             predict hidden answers best. With `start` the default is the method of that result with
             its parameters. `goldspan.aggregation.methods()` lists all; names by which other
@@ -96,7 +97,8 @@ def aggregate(
             `families` those hold that the crowd's file tells (`Crowd.worker_facts`).
 
     Returns:
-        Labels, confidence, spans, workers, and how it went.
+        Labels, confidence, spans, workers, and how it went. Of `Layers` a `LayersConsensus`, which
+        holds one of these per layer.
 
     Raises:
         UnknownNameError: There is no such method.
@@ -110,8 +112,17 @@ def aggregate(
     """
     if method is None and start is not None:
         method, params = start.method, {**start.params, **params}
-    method = method or DEFAULT
+    named, method = method, method or DEFAULT
     reading = _reading(method, params)
+    from goldspan.crowd.layers import Layers
+
+    if isinstance(crowd, Layers):
+        from goldspan.aggregation.layered import aggregate_layers
+
+        if start is not None or checkpoint is not None:
+            raise InputError("start and checkpoint are of one layer: aggregate it by itself")
+        how = {"runner": runner, "progress": progress, **reading, **params}
+        return aggregate_layers(crowd, named, gold=gold, **how)  # type: ignore[return-value]
     aggregator = get_aggregator(method, **params)
     from goldspan.aggregation.base import reading_notes
     from goldspan.crowd.io import to_crowd

@@ -394,7 +394,8 @@ class Consensus:
             lines = conll_lines(self.crowd, self.tags, self.token_confidence, text=text)
             write_text(target, lines)
         elif name == "jsonl":
-            write_text(target, self._json_lines())
+            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in self.json_rows())
+            write_text(target, lines)
         elif not self.crowd.is_classification:
             raise InputError(
                 f"{target}: csv is for single labels and spans; write tagged tokens as .conll"
@@ -602,13 +603,13 @@ class Consensus:
             "end_char": pa.array(last, pa.int32()),
         }
 
-    def _json_lines(self) -> Iterator[str]:
-        """Write an item per line; `read_crowd` reads the labels as gold."""
+    def json_rows(self) -> Iterator[dict[str, Any]]:
+        """Yield an object per item, as JSON lines have it; `read_crowd` reads `gold` as gold."""
         if self.crowd.wholes is None:
-            yield from (json.dumps(row, ensure_ascii=False) + "\n" for row in self._json_rows())
+            yield from self._json_rows()
             return
         for whole, rows in by_whole(self.crowd, self._json_rows()):
-            yield json.dumps(_whole_row(whole, rows), ensure_ascii=False) + "\n"
+            yield _whole_row(whole, rows)
 
     def _json_rows(self) -> Iterator[dict[str, Any]]:
         crowd, spans = self.crowd, self.span_array

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from goldspan.cli.options import (
     AsJson,
     FamilyTable,
     Input,
+    LayerNames,
     NoText,
     Overwrite,
     Policy,
@@ -135,6 +136,12 @@ def aggregate(
         metavar="NAME=VALUE",
         panel=MORE,
     ),
+    layer: LayerNames = None,
+    ordinal: list[str] | None = option(
+        "A question whose labels are levels of a scale: its method is ordinal. Repeatable.",
+        metavar="NAME",
+        panel=MORE,
+    ),
     no_text: NoText = False,
     policy: Policy = "conlleval",
     raw_csv: RawCsv = False,
@@ -172,12 +179,28 @@ def aggregate(
             "--workers-table": workers_table, "--tagger": tagger, "--overwrite": overwrite,
             "--to-format": to_format, "--split": split, "--coverage": coverage is not None,
             "--no-text": no_text, "--policy": policy != "conlleval", "--raw-csv": raw_csv,
+            "--layer": layer, "--ordinal": ordinal,
             **{word: True for word in reading.words() if word.startswith("--")},
         }  # fmt: skip
         _check_partitions(output, others)
         own = method_params(method, param, ties=ties, raw=raw, seed=seed, families=families)
-        where = working(runner, threads)
-        _partitions(source, str(output), method, own, where, keep, as_json=json)
+        _partitions(source, str(output), method, own, working(runner, threads), keep, as_json=json)
+        return
+    if ordinal or _several(layer):
+        _aggregate_layers(
+            reading, source, (layer or ["all"], ordinal or ()), output, policy,
+            {
+                "--calibrate": calibrate, "--report": report, "--workers-table": workers_table,
+                "--tagger": tagger, "--checkpoint": checkpoint, "--to-format": to_format,
+                "--split": split, "--coverage": coverage is not None, "--no-text": no_text,
+                "--raw-csv": raw_csv,
+            },
+            {
+                "method": None if method == "auto" else canonical(method), "gold": known,
+                **method_params(method, param, ties=ties, raw=raw, seed=seed, families=families),
+            },
+            working(runner, threads), as_json=json,
+        )  # fmt: skip
         return
     check_files(report=report, workers_table=workers_table, checkpoint=checkpoint, tagger=tagger)
     _check_parts(report, known, calibrate, coverage)
@@ -193,7 +216,7 @@ def aggregate(
         steps(4 if calibrate else 3, quiet=json) as step,
     ):
         step(f"reading {source}")
-        crowd = reading.read(source, step.part)
+        crowd = reading.read(source, step.part, layer)
         form = _form(output, to_format, crowd)
         _check_form(output, form, crowd, coverage, trains=bool(tagger) and method == "auto")
         if "families" not in params:
@@ -226,6 +249,53 @@ def aggregate(
     lines = _lines(crowd, result, scored, output, report)
     print_result(facts, lines, as_json=json, to_stderr=output == "-")
     _check_interrupted(result)
+
+
+def _several(layer: list[str] | None) -> bool:
+    """Whether several layers are asked for."""
+    return bool(layer) and (len(layer or ()) > 1 or layer == ["all"])
+
+
+def _check_one(others: dict[str, Any]) -> None:
+    """Reject options that are for one layer."""
+    for name, value in others.items():
+        if value:
+            raise typer.BadParameter(f"{name} is for one layer: name it with --layer NAME")
+
+
+def _aggregate_layers(
+    reading: Reading, source: str, names: tuple[Sequence[str], Sequence[str]], output: str | None,
+    policy: str, others: dict[str, Any], how: dict[str, Any], working_at: Any, *, as_json: bool,
+) -> None:  # fmt: skip
+    """Aggregate several layers, write their labels, and say what became of each."""
+    from goldspan.aggregation import aggregate as aggregated
+    from goldspan.aggregation.consensus import format_of
+
+    _check_one(others)
+    if output and format_of(output) != "jsonl":
+        raise InputError(f"{output}: labels of several layers are written as .jsonl")
+    with working_at as runner, steps(2, quiet=as_json) as step:
+        step(f"reading {source}")
+        layers = reading.read_layers(source, *names)
+        step("aggregating")
+        results: Any = aggregated(layers, runner=runner, progress=step.round, **how)
+    scores = {name: _score(layers[name], one, policy) for name, one in results.items()}
+    facts, lines = {}, []
+    for name, result in results.items():
+        crowd, scored = layers[name], scores[name]
+        warnings = [f"{name}: {one}" for one in result.warnings]
+        for one in warnings:
+            warn(f"goldspan: warning: {one}")
+        lines += [f"layer {name}:", *_lines(crowd, result, scored, "-", None), ""]
+        facts[name] = {
+            "result": result.summary(), "warnings": warnings,
+            "import": crowd.import_report.to_dict(max_faults=20),
+            "score": scored.to_dict() if scored else None,
+        }  # fmt: skip
+    if output:
+        results.write(output)
+    lines.append(f"written: {output}" if output else "no labels written: pass -o FILE.jsonl")
+    print_result({"output": output, "layers": facts}, lines, as_json=as_json)
 
 
 def _check_interrupted(result: Consensus | PartitionedResult) -> None:
@@ -505,6 +575,7 @@ def score(
     ),
     seed: int = option("Seed of the resampling.", default=0, panel=MORE),
     wrong: bool = flag("List every wrong span.", "--wrong"),
+    layer: LayerNames = None,
     json: AsJson = False,
 ) -> None:
     """Compare labels with the truth: precision, recall and F1 of spans, and accuracy.
@@ -525,11 +596,20 @@ def score(
     from goldspan.crowd.measures import aligned_sides, labels_of
     from goldspan.crowd.measures import score as compare
 
+    if _several(layer):
+        _check_one({"--wrong": wrong})
+        sides = [reading.read_layers(path, layer or ()) for path in (truth, predicted)]
+        scores: Any = compare(*sides, policy=policy, bootstrap=bootstrap, random_state=seed)
+        lines = [line for name, one in scores.items() for line in (f"layer {name}:", str(one), "")]
+        each = {name: one.to_dict() for name, one in scores.items()}
+        facts = {"predicted": predicted, "truth": truth, "layers": each}
+        print_result(facts, lines[:-1], as_json=json)
+        return
     with steps(3, quiet=json) as step:
         step(f"reading {predicted}")
-        labels = labels_of(reading.read(predicted, step.part), predicted)
+        labels = labels_of(reading.read(predicted, step.part, layer), predicted)
         step(f"reading {truth}")
-        known = labels_of(reading.read(truth, step.part), truth)
+        known = labels_of(reading.read(truth, step.part, layer), truth)
         step("comparing")
         are_sets = labels.wholes is not None or known.wholes is not None
         found, gold = (labels, known) if are_sets else aligned_sides(labels, known)
@@ -575,6 +655,7 @@ def agreement(
     units: bool = flag(
         "Also compute gamma and alpha_u of spans, per document and pair of workers.", "--units"
     ),
+    layer: LayerNames = None,
     overwrite: Overwrite = False,
     policy: Policy = "conlleval",
     json: AsJson = False,
@@ -595,9 +676,17 @@ def agreement(
         check_part("picture")
     from goldspan.crowd import agreement as measure
 
+    if _several(layer):
+        _check_one({"--plot": plot, "--units": units})
+        every: Any = measure(reading.read_layers(source, layer or ()), policy=policy)
+        texts = {name: [*_agreement_lines(one, None), ""] for name, one in every.items()}
+        lines = [line for name, text in texts.items() for line in (f"layer {name}:", *text)]
+        each = {name: one.to_dict() for name, one in every.items()}
+        print_result({"layers": each}, lines, as_json=json)
+        return
     with steps(3, quiet=json) as step:
         step(f"reading {source}")
-        crowd = reading.read(source, step.part)
+        crowd = reading.read(source, step.part, layer)
         step("comparing the workers")
         found = measure(crowd, policy=policy)
         step("drawing")

@@ -28,7 +28,7 @@ from goldspan.errors import GoldspanError, InputError
 
 if TYPE_CHECKING:
     from goldspan.campaign.inputs import CampaignInputs
-    from goldspan.crowd import Crowd
+    from goldspan.crowd import Crowd, Layers
     from goldspan.crowd.options import Option
     from goldspan.store import SqlLedger
 
@@ -84,6 +84,15 @@ Input = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist.")]
+LayerNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--layer",
+        help="A question of a file with several, such as spans; all takes each. Repeatable.",
+        metavar="NAME",
+        rich_help_panel="Reading",
+    ),
+]
 NoText = Annotated[
     bool,
     typer.Option(
@@ -246,11 +255,25 @@ class Reading:
         """The second file, of known tags."""
         return self.given.get("gold")
 
-    def read(self, source: Any, progress: Callable[[int, int], None] | None = None) -> Crowd:
-        """Read a crowd."""
+    def read(
+        self,
+        source: Any,
+        progress: Callable[[int, int], None] | None = None,
+        layer: Sequence[str] | None = None,
+    ) -> Crowd:
+        """Read a crowd: the answers to one question if its name is given."""
         from goldspan.crowd import read_crowd
 
+        if layer:
+            return self.read_layers(source, layer)[layer[0]]
         return read_crowd(source, progress=progress, **self.options())
+
+    def read_layers(self, source: Any, names: Sequence[str], ordinal: Sequence[str] = ()) -> Layers:
+        """Read the answers to several questions, or to all."""
+        from goldspan.crowd import read_layers
+
+        wanted = None if "all" in names else names
+        return read_layers(source, wanted, ordinal=ordinal, **self.options())
 
     def but(self, **given: Any) -> Reading:
         """Return it with other options."""

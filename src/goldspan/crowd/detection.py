@@ -75,6 +75,20 @@ def read_source(source: Any, options: ReadOptions) -> Crowd:
     return check_names(_with_labels(crowd, options.unlabelled), options)
 
 
+def find_layers(
+    source: Any, options: ReadOptions, wanted: Sequence[str] | None
+) -> tuple[Any, list[str]]:
+    """Return a source that can be read again, and its questions where its format names them."""
+    source = _opened_rows(source, options.format)
+    if is_dataframe(source):
+        return source, []
+    opened = open_source(source, options.text_encoding, options.max_decompressed)
+    label = {"label": wanted[0]} if wanted else {}
+    known = replace(options, columns={**options.columns, **label})
+    module = get_format(recognise(opened, known)[0])
+    return opened, module.layers(opened, options) if hasattr(module, "layers") else []
+
+
 def _not_json(name: str, source: Source) -> list[str]:
     """Say which files of a folder a format of JSON does not read."""
     others = [path for path, one in source.sorted_files() if one.suffix not in JSON_SUFFIXES]
@@ -339,7 +353,8 @@ def _of_plugin(source: Source) -> str | None:
 
 def _table_with(source: Source, columns: Mapping[str, str]) -> str | None:
     """Return the kind of table that has the named columns in its header."""
-    if not columns or source.is_folder or source.is_parquet:
+    is_binary = source.is_parquet or get_format("docbin").sniff(source)
+    if not columns or source.is_folder or is_binary:
         return None
     cells = header_names(source)
     if _platform(cells):  # whose reader knows what may be named

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.detection import read_source
+from goldspan.crowd.detection import find_layers, read_source
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.grid import csv_text
+from goldspan.crowd.layers import Layers
 from goldspan.crowd.losses import lost_in_file
 from goldspan.crowd.model import Crowd, item_texts, known_texts
 from goldspan.crowd.options import ReadOptions, reading_options
@@ -66,6 +67,53 @@ def read_crowd(source: Any, **options: Any) -> Crowd:
     return crowd if given.gold is None else attach_gold(crowd, given.gold, given, refine=True)
 
 
+def read_layers(
+    source: Any, layers: Sequence[str] | None = None, *, ordinal: Sequence[str] = (), **options: Any
+) -> Layers:
+    r"""Read the answers to several questions about the same items.
+
+    Args:
+        source: What `read_crowd` reads.
+        layers: The questions, as `columns={"label": NAME}` of `read_crowd` takes them; by default
+            all of the file: controls of Label Studio, "spans" and "accept" of Prodigy, layers of
+            WebAnno and UIMA, "spans", "cats" and span groups of spaCy, questions of Argilla,
+            Potato, Mechanical Turk, Toloka and Appen, what `aggregate` wrote of several layers.
+            Of a table the columns must be named. A file of another format has one question, called
+            by its kind: "spans", "label", "labels" (any number) or "tags".
+        ordinal: The questions whose labels are levels of a scale.
+        options: The options of `read_crowd`, the same for all questions.
+
+    Raises:
+        UnknownNameError: The file has no such question; the message lists them.
+        FormatError: The input is rejected.
+
+    >>> table = b"item,worker,mood,topic\n1,ann,glad,art\n1,bob,sad,art\n"
+    >>> read_layers(table, ["mood", "topic"])["topic"].answers_of("1")
+    {'ann': ['art'], 'bob': ['art']}
+    """
+    _check_options(options)
+    given = ReadOptions(**options)
+    if "label" in given.columns:
+        raise InputError("layers=[…] names the questions: leave 'label' out", parameter="columns")
+    source, there = find_layers(source, given, layers)
+    wanted = list(dict.fromkeys(there if layers is None else layers))
+    for name in wanted:
+        if there and name not in there:
+            raise UnknownNameError("layer", name, there)
+    named = {name: {"columns": {**given.columns, "label": name}} for name in wanted}
+    crowds = {name: read_crowd(source, **options | column) for name, column in named.items()}
+    if not wanted:
+        crowd = read_crowd(source, **options)
+        crowds = {_kind_of(crowd): crowd}
+    return Layers(crowds, tuple(ordinal))
+
+
+def _kind_of(crowd: Crowd) -> str:
+    if crowd.is_classification:
+        return "label" if crowd.wholes is None else "labels"
+    return "tags" if crowd.tagset.rules.is_plain else "spans"
+
+
 def _check_options(names: Iterable[str]) -> None:
     for name in sorted(names):
         if name not in READING:
@@ -78,6 +126,9 @@ def to_crowd(data: Any, argument: str = "crowd", **reading: Any) -> Crowd:
     _check_options(reading)
     if hasattr(type(data), "as_gold"):
         data = data.as_gold()
+    if isinstance(data, Layers):
+        names = ", ".join(data)
+        raise InputError(f"{argument}: these are several layers ({names}): pass one, layers[NAME]")
     if not isinstance(data, Crowd):
         try:
             return read_crowd(data, **reading)

@@ -4,7 +4,8 @@ Both become a crowd that is flat. An item with overlapping spans has several par
 tokens: every part holds spans that do not overlap, the outermost in the first. An item with any
 number of labels has one part per label, whose answer is yes or no. Every method, score and kernel
 works on parts as on other items; `Crowd.wholes` names the item of every part, and what is shown to
-people and written to files is put together again.
+people and written to files is put together again. `Layers` holds several questions about the same
+items, a crowd each.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import accumulate, pairwise
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,9 +23,13 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import rows_of
 from goldspan.crowd.model import Answers, Crowd, item_texts, list_array
-from goldspan.errors import InputError
+from goldspan.errors import InputError, UnknownNameError
 from goldspan.spans import Codec, Tagged, find_spans
+from goldspan.spans.notebook import counted
 from goldspan.spans.scoring import MIN_RESAMPLES, Rates, Score, WrongSpan
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ALIKE = 0.5
 """Intersection over union from which on two spans are taken for one with other ends."""
@@ -564,3 +569,64 @@ def _spread(
 
 _BLOCK = 1000
 """Sets that are compared with all others at a time."""
+
+
+# --------------------------------------------------------------------------------------------------
+# Several questions about the same items.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ByLayer(Mapping[str, T]):
+    """A frozen mapping from the names of layers, of which some have labels on a scale."""
+
+    each: Mapping[str, T]
+    ordinal: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.ordinal:
+            if name not in self.each:
+                raise UnknownNameError("layer", name, self.each)
+
+    def __getitem__(self, name: str) -> T:
+        """Return what a layer has."""
+        if name not in self.each:
+            raise KeyError(str(UnknownNameError("layer", name, self.each)))
+        return self.each[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.each)
+
+    def __len__(self) -> int:
+        return len(self.each)
+
+
+class Layers(ByLayer[Crowd]):
+    r"""Answers to several questions about the same items: a mapping from question to crowd.
+
+    `aggregate`, `score` and `agreement` take it and answer with a mapping; all else takes one of
+    its crowds. `ordinal` names the questions whose labels are levels of a scale.
+
+    >>> import goldspan
+    >>> table = b"item,worker,mood,topic\n1,ann,glad,art\n1,bob,glad,law\n"
+    >>> goldspan.read_layers(table, ["mood", "topic"])
+    Layers(mood, topic: 1 item, 2 workers)
+    """
+
+    def __repr__(self) -> str:
+        """Return the questions, and how many items and workers there are in all."""
+        items = {name for crowd in self.values() for name in whole_index(crowd)[0]}
+        workers = {name for crowd in self.values() for name in crowd.worker_ids.to_pylist()}
+        size = f"{counted(len(items), 'item')}, {counted(len(workers), 'worker')}"
+        return f"Layers({', '.join(self)}: {size})"
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return the tables of all crowds (`Crowd.to_pandas`) as one, with a column `layer`."""
+        return stacked({name: crowd.to_pandas() for name, crowd in self.items()})
+
+
+def stacked(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Put DataFrames below each other, with their names as the first column, `layer`."""
+    import pandas as pd
+
+    found = pd.concat(tables, names=["layer"]).reset_index(level="layer")
+    return found.reset_index(drop=True)

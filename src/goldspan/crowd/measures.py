@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import count_between, count_in_rows, plain
 from goldspan.crowd.gold import with_known_labels, with_same_tokens
-from goldspan.crowd.io import to_crowd
-from goldspan.crowd.layers import masi_alpha, score_sets
+from goldspan.crowd.io import read_layers, to_crowd
+from goldspan.crowd.layers import ByLayer, Layers, masi_alpha, score_sets
 from goldspan.crowd.model import Answers, Crowd
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
@@ -261,12 +261,18 @@ def agreement(crowd: Any, *, policy: str = "conlleval", **reading: Any) -> Agree
         reading: How to read `crowd` if it is not one yet, as for `read_crowd`; `gold` may be given
             with a `Crowd` too.
 
+    Returns:
+        The measures; of `Layers` a dict of them by layer.
+
     Raises:
         InputError: Nobody answered anything, or `crowd` cannot be read.
 
     >>> round(agreement(b"task,worker,label\n1,a,x\n1,b,x\n2,a,y\n2,b,x\n").alpha, 3)
     0.0
     """
+    if isinstance(crowd, Layers):
+        every: Any = {name: agreement(one, policy=policy, **reading) for name, one in crowd.items()}
+        return every  # type: ignore[no-any-return]
     crowd = to_crowd(crowd, "crowd", **reading)
     if not len(crowd.latest):
         raise InputError("the crowd has no answer: there is nothing to compare")
@@ -495,6 +501,10 @@ def score(
         wrong: List every wrong span in the result.
         reading: Options of `read_crowd` for the sides that are read.
 
+    Returns:
+        The score. Where a side is `Layers`, or what `aggregate` made of some, the other may be a
+        file of several layers too, and this is a dict with the score of every layer of both.
+
     Raises:
         InputError: A side cannot be read or has no known labels (the message names it), nothing
             matches, or `bootstrap` is too small.
@@ -509,21 +519,22 @@ def score(
     """
     if encoding is not None:
         reading["encoding"] = encoding
+    how: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "wrong": wrong}
+    how["random_state"] = random_state
+    if isinstance(truth, ByLayer) or isinstance(predicted, ByLayer):
+        every: Any = _score_layers(truth, predicted, reading, {**how, "policy": policy})
+        return every  # type: ignore[no-any-return]
     left, right = _side(truth, "truth", reading), _side(predicted, "predicted", reading)
     if isinstance(left, Crowd) and isinstance(right, Crowd):
         if left.wholes is not None or right.wholes is not None:
-            how: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "wrong": wrong}
-            return score_sets(left, right, **how, random_state=random_state)
+            return score_sets(left, right, **how)
         right, left = aligned_sides(right, left)
     scored = score_tags(
         left,
         right,
         encoding=encoding,
         policy=policy,
-        bootstrap=bootstrap,
-        level=level,
-        random_state=random_state,
-        wrong=wrong,
+        **how,
     )
     if not hasattr(predicted, "measure_confidence"):
         return scored
@@ -533,6 +544,20 @@ def score(
     if isinstance(left, Crowd) and not right.item_ids.equals(own.item_ids):
         left = replace(left, item_ids=own.item_ids)
     return replace(scored, confidence=predicted.measure_confidence(left, encoding))
+
+
+def _score_layers(truth: Any, predicted: Any, reading: Any, how: dict[str, Any]) -> Any:
+    """Score every layer that is on both sides."""
+    left, right = (
+        side if isinstance(side, ByLayer) else read_layers(side, **reading)
+        for side in (truth, predicted)
+    )
+    shared = [name for name in left if name in right]
+    if not shared:
+        raise InputError(
+            f"no layer is on both sides: truth has {', '.join(left)}, predicted {', '.join(right)}"
+        )
+    return {name: score(left[name], right[name], **how) for name in shared}
 
 
 def aligned_sides(predicted: Crowd, truth: Crowd) -> tuple[Crowd, Crowd]:

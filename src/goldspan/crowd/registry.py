@@ -8,6 +8,8 @@ How to add a format: write one module in `formats/` and one line in `FORMATS`. T
 * `write(crowd: Crowd, path: Path) -> None`, unless the format can only be read. With a parameter
   `text`, `raw_csv`, `predicted` or `soft` it takes those options of `write_crowd`;
 * `check() -> None` if it needs an extra: it raises `MissingExtraError` before any work is done;
+* `layers(source: Source, options: ReadOptions) -> list[str]` if a file may answer several
+  questions: their names, as `options.columns["label"]` takes them;
 * `TAKES_TEXTS = True` if `read` takes tokens from `options.texts`, which is refused otherwise.
 
 Tables are built on `grid.py`, `formats/columns.py` and `CrowdBuilder`; records with spans on
@@ -146,6 +148,11 @@ FORMATS: dict[str, Format] = {
         f"{_IN}.tag_columns",
         "a row per item: tokens, and a column of tags per annotator (Parquet, Dataset; read only)",
         "table",
+    ),
+    "layers": Format(
+        f"{_IN}.layered",
+        "JSON lines of `aggregate --layer`: the labels of several questions (gold only; read only)",
+        "records",
     ),
     "spans": Format(
         f"{_IN}.span_jsonl",

@@ -41,9 +41,9 @@ EVERY = [name for name, one in FORMATS.items() if not one.extra or find_spec(EXT
 HERE = [name for name in EVERY if name != "texts"]  # which have no answers: see test_texts.py
 READ_ONLY = {
     *("mturk", "tag-columns", "argilla", "potato", "spacy-json", "json-labels"),
-    *("toloka", "appen", "sagemaker"),
+    *("toloka", "appen", "sagemaker", "layers"),
 }
-GOLD_ONLY = {"conll", "gliner", "spacy-json"}
+GOLD_ONLY = {"conll", "gliner", "spacy-json", "layers"}
 SINGLE = {"lewidi", "mace"}
 """Formats of single labels."""
 WRITTEN = [name for name in HERE if name not in READ_ONLY]
@@ -127,6 +127,12 @@ READ = {
     "spacy-json": lines_of(
         {"id": "d-1", "text": "Ann sang", "cats": {}, "entities": [[0, 3, "PER"]]},
         {"id": "d-2", "text": "in Rome", "cats": {}, "entities": [[3, 7, "LOC"]]},
+    ),
+    "layers": lines_of(
+        {"item": "d-1", "text": "Ann sang", "layers": {
+            "ner": [{"type": "PER", "start": 0, "end": 3}], "mood": ["glad"]}},
+        {"item": "d-2", "text": "in Rome", "layers": {
+            "ner": [{"type": "LOC", "start": 3, "end": 7}], "mood": None}},
     ),
     "json-labels": lines_of(
         {"id": "d-1", "text": "Ann sang", "marks": {"ann": [[0, 3, "PER"]], "bob": []}},
@@ -487,6 +493,9 @@ FAULTY: dict[str, tuple[dict[str, str], dict[str, Any], list[tuple[str, int]]]] 
                            {"start": 0, "end": end, "annotation": "P"}]}
                        for n, end in enumerate((9, 3, 8))],
             "spacy-json": [["Ann", {"entities": [[0, end, "P"]]}] for end in (9, 3, 8)],
+            "layers": [{"item": n, "text": "Ann",
+                        "layers": {"q": [{"type": "P", "start": 0, "end": end}]}}
+                       for n, end in enumerate((9, 3, 8))],
             "json-labels": [{"text": f"Ann {n}", "marks": {"w": [[0, end, "P"]]}}
                             for n, end in enumerate((9, 3, 8))],
             "gliner": [{"tokenized_text": ["Ann"], "ner": [[0, end, "P"]]} for end in (9, 0, 8)],

@@ -13,6 +13,7 @@ import pytest
 from crowd_strategies import alike, read_as
 from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd
 from goldspan.crowd.formats import label_studio
+from goldspan.crowd.formats.json_records import one_of
 from goldspan.crowd.losses import losses
 from goldspan.crowd.source import open_source
 from goldspan.errors import FormatError
@@ -243,6 +244,7 @@ def test_what_is_not_read_is_counted_in_the_notes():
     crowd = read(found)
     assert crowd.worker_ids.to_pylist() == ["1"]
     assert crowd.import_report.notes == (
+        one_of(["label", "sentiment"]),
         "3 predictions are not read (item 1)",
         "3 predictions that cannot be read are not read (item 1)",
         "1 results of kind 'choices' are not read (item 1, worker 1)",

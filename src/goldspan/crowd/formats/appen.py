@@ -15,6 +15,7 @@ from typing import Any
 from goldspan.crowd.formats.assignments import (
     Assignment,
     cell,
+    questions,
     read_assignments,
     table_rows,
     times,
@@ -53,6 +54,19 @@ def is_header(names: Sequence[str]) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read the judgements of a full report, or an aggregated one as gold."""
+    crowd, found, facts = _assignments(source, options)
+    made = read_assignments(crowd, found, in_cells=True)
+    return replace(made, worker_facts={**made.worker_facts, **facts})
+
+
+def layers(source: Source, options: ReadOptions) -> list[str]:
+    """Return the questions."""
+    return questions(_assignments(source, options)[1])
+
+
+def _assignments(
+    source: Source, options: ReadOptions
+) -> tuple[SpanCrowd, list[Assignment], dict[str, dict[str, str]]]:
     crowd = SpanCrowd(source, "appen", options)
     is_json = source.table is None and source.text.value.lstrip()[:1] in {"[", "{"}
     rows = [*_json_rows(source, crowd.faults)] if is_json else table_rows(source, options, ())
@@ -93,8 +107,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
                 "tainted" if row.value.get("_tainted", "").strip().lower() == "true" else "",
             )
             found.append(one)
-    made = read_assignments(crowd, found, in_cells=True)
-    return replace(made, worker_facts={**made.worker_facts, **facts})
+    return crowd, found, facts
 
 
 def _json_rows(source: Source, faults: list[Fault]) -> Iterator[Record]:

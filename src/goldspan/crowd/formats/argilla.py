@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
-from goldspan.crowd.formats.assignments import Assignment, read_assignments
+from goldspan.crowd.formats.assignments import Assignment, questions, read_assignments
 from goldspan.crowd.formats.char_spans import is_span
 from goldspan.crowd.formats.json_records import (
     Record,
@@ -44,6 +44,15 @@ def sniff(source: Source) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read the responses to one question."""
+    return read_assignments(*_assignments(source, options))
+
+
+def layers(source: Source, options: ReadOptions) -> list[str]:
+    """Return the questions."""
+    return questions(_assignments(source, options)[1])
+
+
+def _assignments(source: Source, options: ReadOptions) -> tuple[SpanCrowd, list[Assignment]]:
     crowd = SpanCrowd(source, "argilla", options)
     records = list(read_records(source, crowd.faults))
     if len(records) == 1 and not _is_ours(records[0].value):
@@ -53,7 +62,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         with collect(crowd.faults):
             name = record.name(*keys_of(options, "item", *_ID)) or str(number)
             rows += _rows_of(crowd, record.at(item=name))
-    return read_assignments(crowd, rows)
+    return crowd, rows
 
 
 def _is_ours(one: Mapping[str, Any]) -> bool:

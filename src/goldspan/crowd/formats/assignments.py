@@ -102,8 +102,17 @@ def _question(
     question = only_one(where, names, what, wanted, prefix) or ""
     if others := [name for name in there if name != question]:
         message = f"only the answers to {question!r} are read, not those to {', '.join(others)}"
-        crowd.builder.notes.append(f"{message}: name another with --columns label={others[0]}")
+        message += f": name another with --columns label={others[0]}, or all with --layer all"
+        crowd.builder.notes.append(message)
     return question
+
+
+def questions(rows: Sequence[Assignment]) -> list[str]:
+    """Return the names of the questions that are answered by spans or categories."""
+    each = [one for row in rows for one in (row.answers, row.gold)]
+    there = dict.fromkeys(name for one in each for name in one if name)
+    spans = {name for name in there if any(is_spans(one.get(name)) for one in each)}
+    return [name for name in there if name in spans or _is_label(name, each)]
 
 
 def _is_label(name: str, each: Iterable[Mapping[str, Any]]) -> bool:

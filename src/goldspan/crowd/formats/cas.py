@@ -14,11 +14,12 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text
-from goldspan.crowd.formats.json_records import Record, collect
+from goldspan.crowd.formats.json_records import Record, collect, one_of
 from goldspan.crowd.formats.span_crowd import Item, Labels, SpanCrowd, pieces_within
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.formats.webanno import (
@@ -75,6 +76,13 @@ class _Format(NamedTuple):
             with collect(crowd.faults):
                 _read_file(crowd, cassis, file, types, is_shared=is_shared)
         return crowd.build()
+
+    def layers(self, source: Source, options: ReadOptions) -> list[str]:  # noqa: ARG002
+        cassis = _cassis()
+        types = _types(cassis, source) if self.ending == ".xmi" else None
+        files = listed_files(source, self.ending)
+        every = [_labels_of(_load(cassis, file, types)[0]) for file in files]
+        return list(dict.fromkeys(chain(*every)))
 
     def write(self, crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
         cassis = _cassis()
@@ -137,7 +145,8 @@ def _types(cassis: Any, source: Source) -> Any:
     return None
 
 
-def _read_file(crowd: SpanCrowd, cassis: Any, file: File, types: Any, *, is_shared: bool) -> None:
+def _load(cassis: Any, file: File, types: Any) -> tuple[Any, list[Any]]:
+    """Read a CAS; also what was warned of."""
     record = Record({}, file.source.name, 1, worker=file.worker)
     is_json = _first_byte(file.source.data) == b"{"
     if not is_json and types is None:
@@ -153,6 +162,12 @@ def _read_file(crowd: SpanCrowd, cassis: Any, file: File, types: Any, *, is_shar
         why = " ".join(str(error).split())[:200]
         message = f"not a CAS that can be read ({type(error).__name__}: {why})"
         raise record.error(message, "cas") from None
+    return cas, warned
+
+
+def _read_file(crowd: SpanCrowd, cassis: Any, file: File, types: Any, *, is_shared: bool) -> None:
+    record = Record({}, file.source.name, 1, worker=file.worker)
+    cas, warned = _load(cassis, file, types)
     n_units = len((cas.sofa_string or "").encode("utf-16-le", "surrogatepass")) // 2
     unmapped = [int(found[1]) for one in warned if (found := _UNMAPPED.match(str(one.message)))]
     within = sorted({offset for offset in unmapped if 0 <= offset <= n_units})
@@ -252,22 +267,32 @@ def _kind(crowd: SpanCrowd, cas: Any, record: Record) -> tuple[str | None, str]:
     if wanted is not None and not cas.typesystem.contains_type(wanted):
         there = ", ".join(sorted(present)[:12])
         raise record.error(f"no annotation of the type {wanted!r}: there are {there}", "layer")
-    custom = sorted(name for name in present if name.startswith(_CUSTOM))
-    for name in [wanted] if wanted else [ENTITY, *custom]:
-        if not _select(cas, name):
-            continue
-        features = {
-            one.name: one.rangeType.name for one in cas.typesystem.get_type(name).all_features
-        }
-        strings = [one for one, kind in features.items() if kind == _STRING]
-        if strings:
-            if not wanted:
-                crowd.check_layer(name, record)
-            return name, "value" if "value" in strings else strings[0]
-        if wanted:
-            message = f"the type {wanted!r} has no feature of strings, which could be the label"
-            raise record.error(f"{message}: it has {', '.join(features)}", "layer")
+    known = _labels_of(cas, [wanted] if wanted else [])
+    if wanted in present and wanted not in known:
+        names = ", ".join(one.name for one in cas.typesystem.get_type(wanted).all_features)
+        message = f"the type {wanted!r} has no feature of strings, which could be the label"
+        raise record.error(f"{message}: it has {names}", "layer")
+    if not wanted and len(known) > 1 and (note := one_of(known)) not in crowd.builder.notes:
+        crowd.builder.notes.append(note)
+    for name, feature in known.items():
+        if not wanted:
+            crowd.check_layer(name, record)
+        return name, feature
     return None, ""
+
+
+def _labels_of(cas: Any, names: Sequence[str] = ()) -> dict[str, str]:
+    """Return the types of spans, or of these the ones there are, with the feature of the label."""
+    present = {one.type.name for one in cas.select(_ANNOTATION)}
+    custom = sorted(name for name in present if name.startswith(_CUSTOM))
+    found = {}
+    for name in names or [ENTITY, *custom]:
+        if name in present:
+            features = cas.typesystem.get_type(name).all_features
+            strings = [one.name for one in features if one.rangeType.name == _STRING]
+            if strings:
+                found[name] = "value" if "value" in strings else strings[0]
+    return found
 
 
 def _select(cas: Any, kind: str) -> list[Any]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from goldspan.crowd.atomic import new_file
 from goldspan.crowd.formats.char_spans import CharSpan, Cut, cut_text, split_overlaps, whole_text
-from goldspan.crowd.formats.json_records import Record, collect
+from goldspan.crowd.formats.json_records import Record, collect, one_of, only_one
 from goldspan.crowd.formats.span_crowd import GOLD, Item, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import ItemRow, SoftLabels, item_rows
 from goldspan.crowd.model import Crowd
@@ -30,6 +30,8 @@ from goldspan.errors import Fault, FormatError, InputError, MissingExtraError
 
 GROUP = "sc"
 """The span group of the gold: the default of spaCy's span categoriser."""
+SPANS, CATS = "spans", "cats"
+"""What the entities with everybody's spans, and the categories, are called as questions."""
 ANNOTATOR = "annotator:"
 """How the names of annotators' span groups, and of their labels in the user data, begin."""
 _OURS = "goldspan"
@@ -52,18 +54,15 @@ def sniff(source: Source) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read the Docs as items."""
-    spacy = _spacy()
-    vocab = spacy.blank("xx").vocab
-    try:
-        docs = list(spacy.tokens.DocBin().from_bytes(source.data).get_docs(vocab))
-    except Exception as error:  # noqa: BLE001 - whatever its packers raise
-        message = f"not a DocBin that spaCy reads ({type(error).__name__}: {error})"[:300]
-        raise FormatError([Fault(message, file=source.name, kind="docbin")]) from None
+    docs = _docs(source)
     # Its bytes are no text
     crowd = SpanCrowd(replace(source, data=b""), "docbin", options, counted=True)
-    single = any(doc.cats for doc in docs) and not any(
-        bool(doc.has_annotation("ENT_IOB") or any(True for _ in doc.spans)) for doc in docs
-    )
+    names, wanted = _names(docs), options.columns.get("label")
+    if wanted is not None:
+        only_one(Record({}, source.name), names, f"no spans or categories {wanted!r}", wanted)
+    elif len(names) > 1:
+        crowd.builder.notes.append(one_of(names))
+    single = (wanted or (names or [SPANS])[0]) == CATS
     empty = []
     for number, doc in enumerate(counted(docs, options.progress), start=1):
         about = doc.user_data.get(_OURS)
@@ -80,6 +79,29 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     return crowd.build()
 
 
+def layers(source: Source, options: ReadOptions) -> list[str]:  # noqa: ARG001
+    """Return what the Docs have: "spans" (entities, everybody's spans), "cats", other groups."""
+    return _names(_docs(source))
+
+
+def _docs(source: Source) -> list[Any]:
+    spacy = _spacy()
+    vocab = spacy.blank("xx").vocab
+    try:
+        return list(spacy.tokens.DocBin().from_bytes(source.data).get_docs(vocab))
+    except Exception as error:  # noqa: BLE001 - whatever its packers raise
+        message = f"not a DocBin that spaCy reads ({type(error).__name__}: {error})"[:300]
+        raise FormatError([Fault(message, file=source.name, kind="docbin")]) from None
+
+
+def _names(docs: Sequence[Any]) -> list[str]:
+    groups = dict.fromkeys(name for doc in docs for name in doc.spans)
+    others = [name for name in groups if name != GROUP and not name.startswith(ANNOTATOR)]
+    has_spans = len(others) < len(groups) or any(doc.has_annotation("ENT_IOB") for doc in docs)
+    has_cats = any(doc.cats for doc in docs)
+    return [SPANS] * has_spans + [CATS] * has_cats + others
+
+
 def _read_doc(crowd: SpanCrowd, record: Record, doc: Any, *, single: bool) -> None:
     item = crowd.item(
         record,
@@ -92,6 +114,12 @@ def _read_doc(crowd: SpanCrowd, record: Record, doc: Any, *, single: bool) -> No
         _read_cats(crowd, record, item, doc)
         return
     groups = dict(doc.spans.items())
+    wanted = crowd.options.columns.get("label", SPANS)
+    if wanted != SPANS:
+        crowd.set_gold(
+            item, record, Labels(crowd.place(item, record, _spans(record, groups[wanted])))
+        )
+        return
     if doc.has_annotation("ENT_IOB"):
         known = Labels(crowd.place(item, record, _spans(record, doc.ents)), _missing(item, doc))
         crowd.set_gold(item, record, known)

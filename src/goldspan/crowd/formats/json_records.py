@@ -252,6 +252,12 @@ def only_one(
     raise record.error(f"{message}(--columns label={first})", "controls")
 
 
+def one_of(names: Iterable[str]) -> str:
+    """Note that one of several questions is read, and how the others are."""
+    note = f"the first of several questions is read ({', '.join(names)}): name another with "
+    return f"{note}--columns label=…, or read all with --layer all"
+
+
 @contextmanager
 def collect(faults: list[Fault]) -> Iterator[None]:
     """Add the faults of an error to a list instead of stopping at it."""

@@ -18,6 +18,7 @@ from goldspan.crowd.formats.json_records import (
     collect,
     first_objects,
     keys_of,
+    one_of,
     only_one,
     read_records,
     shown,
@@ -202,18 +203,13 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     if _is_table(source):
         raise label_studio_error(source.name)
     crowd = SpanCrowd(source, "label-studio", options)
-    records = list(read_records(source, crowd.faults))
-    plain = {
-        key
-        for record in records
-        if is_min(record.value)
-        for key, value in record.value.items()
-        if isinstance(value, dict) and isinstance(value.get("choices"), list)
-    }
-    choices = plain | {*keys_of(options, "label", *_CHOICES)}
-    records = [as_task(record, choices) for record in records]
+    records = _records(source, crowd.faults, options)
     _check_min(records, options)
+    names = _names(records, options)
+    if len(names) > 1 and "label" not in options.columns:
+        crowd.builder.notes.append(one_of(names))
     kind = _kind_read(records, options)
+
     reader = _Reader(crowd, single=kind == "choices", has_regions=kind == "regions")
     for number, record in enumerate(counted(records, options.progress), start=1):
         with collect(crowd.faults):
@@ -222,6 +218,34 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         items = "1 item was" if n == 1 else f"{n} items were"
         crowd.builder.notes.append(f"{items} cancelled by an annotator: that is not an answer")
     return replace(crowd.build(), worker_facts=reader.facts)
+
+
+def layers(source: Source, options: ReadOptions) -> list[str]:
+    """Return the controls with regions or choices of the text that is read."""
+    return _names(_records(source, [], options), options)
+
+
+def _records(source: Source, faults: list[Fault], options: ReadOptions) -> list[Record]:
+    """Return all tasks; annotations of JSON-MIN become some."""
+    records = list(read_records(source, faults))
+    plain = {
+        key
+        for record in records
+        if is_min(record.value)
+        for key, value in record.value.items()
+        if isinstance(value, dict) and isinstance(value.get("choices"), list)
+    }
+    choices = plain | {*keys_of(options, "label", *_CHOICES)}
+    return [as_task(record, choices) for record in records]
+
+
+def _names(records: list[Record], options: ReadOptions) -> list[str]:
+    """Return the controls whose results can be read, those of spans first."""
+    found = _controls(records, options, "annotations", "completions")
+    found = found or _controls(records, options, "predictions")
+    kinds = (*_REGIONS, "choices")
+    mine = {(one[0] == "choices", one[1]) for one in found if one[0] in kinds and one[2] is None}
+    return [name for _, name in sorted(mine)]
 
 
 def write(

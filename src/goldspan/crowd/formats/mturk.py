@@ -9,6 +9,7 @@ from goldspan.crowd.formats.assignments import (
     Assignment,
     cell,
     moment,
+    questions,
     read_assignments,
     reward,
     table_rows,
@@ -40,6 +41,15 @@ def is_header(names: Sequence[str]) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read the results of a batch."""
+    return read_assignments(*_assignments(source, options), PREFIX, in_cells=True)
+
+
+def layers(source: Source, options: ReadOptions) -> list[str]:
+    """Return the questions."""
+    return questions(_assignments(source, options)[1])
+
+
+def _assignments(source: Source, options: ReadOptions) -> tuple[SpanCrowd, list[Assignment]]:
     crowd = SpanCrowd(source, "mturk", options)
     rows = table_rows(source, options, NEEDED, _LEFT_OUT)
     text = _text_column(rows[0], options) if rows else ""
@@ -47,7 +57,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     for row in rows:
         with collect(crowd.faults):
             found.append(_assignment(row, text, options))
-    return read_assignments(crowd, found, PREFIX, in_cells=True)
+    return crowd, found
 
 
 def answers_in(row: Mapping[str, str]) -> dict[str, Any]:

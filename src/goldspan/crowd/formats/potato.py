@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from goldspan.crowd.formats.assignments import Assignment, read_assignments
+from goldspan.crowd.formats.assignments import Assignment, questions, read_assignments
 from goldspan.crowd.formats.char_spans import CharSpan, read_span
 from goldspan.crowd.formats.json_records import (
     JSON_SUFFIXES,
@@ -46,6 +46,15 @@ def sniff(source: Source) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read what every annotator said."""
+    return read_assignments(*_assignments(source, options))
+
+
+def layers(source: Source, options: ReadOptions) -> list[str]:
+    """Return the questions."""
+    return questions(_assignments(source, options)[1])
+
+
+def _assignments(source: Source, options: ReadOptions) -> tuple[SpanCrowd, list[Assignment]]:
     crowd = SpanCrowd(source, "potato", options)
     files = source.files or {_LINES: source}
     listed = sorted(files.items(), key=lambda one: (one[0].endswith(_STATE), one[0]))
@@ -74,7 +83,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
         }
         given |= {_SAID[1]: spans} if has_spans else {}
         rows.append(Assignment(record, text, given))
-    return read_assignments(crowd, rows)
+    return crowd, rows
 
 
 def _is_field(chosen: list[dict[str, Any]]) -> bool:

@@ -23,6 +23,8 @@ from goldspan.crowd.formats.json_records import (
     collect,
     first_objects,
     keys_of,
+    one_of,
+    only_one,
     read_records,
     stem,
 )
@@ -44,6 +46,7 @@ from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import UnknownNameError
 
+SPANS, LABEL = "spans", "label"
 _MARKS = {"_input_hash", "_task_hash", "_annotator_id", "_session_id", "_view_id"}
 _ANSWERS = ("accept", "reject", "ignore")
 _NOT_USED = {"relations": "relations", "versions": "versions of a review", "score": "scores"}
@@ -68,9 +71,15 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     numbers: dict[str, str] = {}
     records = list(read_records(source, crowd.faults))
     tasks = [record.value for record in records]
+    wanted = options.columns.get("label")
+    names = _names(tasks)
+    if wanted is not None and records:
+        only_one(records[0], names, f"no answer {wanted!r}", wanted)
+    elif len(names) > 1:
+        crowd.builder.notes.append(one_of(names))
     asked = {str(task["label"]) for task in tasks if _is_binary(task)}
     has_spans = any("spans" in task and not _has_choice(task) for task in tasks)
-    single = any(map(_is_single, tasks)) and not has_spans
+    single = any(map(_is_single, tasks)) and not has_spans if wanted is None else wanted != SPANS
     rows = []
     for record in records:
         with collect(crowd.faults):
@@ -79,6 +88,16 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             name = name or numbers.setdefault(text, str(len(numbers) + 1))
             rows.append(_row(crowd, record.at(item=name), text, asked))
     return read_assignments(crowd, rows, single=single)
+
+
+def layers(source: Source, options: ReadOptions) -> list[str]:  # noqa: ARG001
+    """Return what is answered: "spans", "accept" (choices), "label" (tasks that ask about one)."""
+    return _names([record.value for record in read_records(source, [])])
+
+
+def _names(tasks: list[dict[str, Any]]) -> list[str]:
+    is_there = {SPANS: lambda task: bool(task.get(SPANS)), "accept": _has_choice, LABEL: _is_binary}
+    return [name for name, find in is_there.items() if any(map(find, tasks))]
 
 
 def write(
@@ -105,6 +124,11 @@ def _row(crowd: SpanCrowd, record: Record, text: str, asked: set[str]) -> Assign
     )
     if answer is None and not {"spans", "accept", "label"} & task.keys():
         return item
+    wanted = crowd.options.columns.get("label")
+    single = _is_single(task) if wanted is None else wanted != SPANS
+    is_asked = {None: True, LABEL: _is_binary(task), "accept": _has_choice(task)}
+    if not is_asked.get(wanted, SPANS in task or "tokens" in task):
+        return item
     known = by._replace(value=item.record.value)
     if is_prediction(by.worker, task):
         known.value[PREDICTED] = task[PREDICTED]
@@ -122,7 +146,7 @@ def _row(crowd: SpanCrowd, record: Record, text: str, asked: set[str]) -> Assign
         message = f"the task was answered with {answer!r}: not used"
         crowd.leave_out(by, message, f"answer {answer}")
         return item._replace(record=item.record.at(worker=""))
-    found = _choices(by) if _is_single(task) else by.items("spans") or []
+    found = _choices(by) if single else by.items("spans") or []
     return item._replace(answers={"": found})
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from goldspan.crowd.formats.assignments import (
     Assignment,
     cell,
+    questions,
     read_assignments,
     reward,
     table_rows,
@@ -48,6 +49,15 @@ def is_header(names: Sequence[str]) -> bool:
 
 def read(source: Source, options: ReadOptions) -> Crowd:
     """Read assignments, or aggregated answers as gold."""
+    return read_assignments(*_assignments(source, options), _OUTPUT, in_cells=True)
+
+
+def layers(source: Source, options: ReadOptions) -> list[str]:
+    """Return the questions."""
+    return questions(_assignments(source, options)[1])
+
+
+def _assignments(source: Source, options: ReadOptions) -> tuple[SpanCrowd, list[Assignment]]:
     crowd = SpanCrowd(source, "toloka", options)
     rows = table_rows(source, options, ())
     header = list(rows[0].value) if rows else []
@@ -79,7 +89,7 @@ def read(source: Source, options: ReadOptions) -> Crowd:
                 status if status in _NOT_GIVEN else "",
             )
             found.append(one)
-    return read_assignments(crowd, found, _OUTPUT, in_cells=True)
+    return crowd, found
 
 
 def _named(options: ReadOptions, role: str, header: list[str]) -> str:

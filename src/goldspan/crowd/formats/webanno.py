@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
@@ -18,7 +19,7 @@ from urllib.parse import quote, unquote
 
 from goldspan.crowd.atomic import write_folder
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text, same_words
-from goldspan.crowd.formats.json_records import Record, collect
+from goldspan.crowd.formats.json_records import Record, collect, one_of
 from goldspan.crowd.formats.span_crowd import GOLD, Labels, SpanCrowd
 from goldspan.crowd.formats.span_exports import (
     ItemRow,
@@ -183,10 +184,24 @@ def read(source: Source, options: ReadOptions) -> Crowd:
     crowd = SpanCrowd(source, "webanno", options, counted=True)
     files = listed_files(source, ".tsv")
     is_shared = share_ids(crowd, files, _sentence_ids)
+    # Tools leave out the layers in which an annotator did nothing
+    is_elsewhere = "label" in options.columns and _has_layer(files, options.columns["label"])
     for file in counted(files, options.progress):
         with collect(crowd.faults):
-            _read_file(crowd, file, is_shared=is_shared)
+            _read_file(crowd, file, is_shared=is_shared, is_elsewhere=is_elsewhere)
     return crowd.build()
+
+
+def _has_layer(files: Sequence[File], wanted: str) -> bool:
+    """Return whether a file has a layer, or a feature of one, of this name."""
+    for file in files:
+        with suppress(GoldspanError):
+            header = _header(file.source.text.value.split("\n"))
+            if any(
+                one.has_spans and wanted in {one.layer, *one.features} for one in _used(header, [])
+            ):
+                return True
+    return False
 
 
 def _sentence_ids(file: File) -> Iterable[str]:
@@ -194,6 +209,18 @@ def _sentence_ids(file: File) -> Iterable[str]:
         return _ID.findall(file.source.text.value)
     except GoldspanError:
         return []  # it is told when the file is read
+
+
+def layers(source: Source, options: ReadOptions) -> list[str]:  # noqa: ARG001
+    """Return the layers of spans that have annotations."""
+    found = dict.fromkeys(
+        one.layer
+        for file in listed_files(source, ".tsv")
+        for lines in [file.source.text.value.split("\n")]
+        for one in _used(_header(lines), [*_sentences(lines, Record({}, file.source.name))])
+        if one.has_spans and one.n
+    )
+    return sorted(found, key=lambda name: name != _ENTITY)
 
 
 class _Row(NamedTuple):
@@ -220,7 +247,7 @@ class _Sentence:
     left_out: list[tuple[int, int]] = field(default_factory=list)  # The same of what is left out
 
 
-def _read_file(crowd: SpanCrowd, file: File, *, is_shared: bool) -> None:
+def _read_file(crowd: SpanCrowd, file: File, *, is_shared: bool, is_elsewhere: bool) -> None:
     place = Record({}, file.source.name, 1, worker=file.worker)
     lines = file.source.text.value.split("\n")
     if is_old(file.source.text.value):
@@ -228,16 +255,10 @@ def _read_file(crowd: SpanCrowd, file: File, *, is_shared: bool) -> None:
     if not lines[0].startswith(_FORMAT):
         message = f"the first line is not {_FORMAT}3: is this WebAnno TSV?"
         raise place.error(message, "header")
-    layers, n_columns = [], 0
-    for line in lines[1:]:
-        if not line.startswith("#T_"):
-            break
-        kind, _, names = line.partition("=")
-        layer, *features = names.split("|")
-        layers.append((kind, layer, features or [""], n_columns))
-        n_columns += len(features) or 1
+    header = _header(lines)
+    n_columns = sum(len(features) for _, _, features, _ in header)
     sentences = list(_sentences(lines, place))
-    column = _chosen(crowd, layers, sentences, place)
+    column = _chosen(crowd, _used(header, sentences), place, is_elsewhere=is_elsewhere)
     first_lines: dict[str, int] = {}
     whole = []
     for number, one in enumerate(sentences, start=1):
@@ -255,6 +276,45 @@ def _read_file(crowd: SpanCrowd, file: File, *, is_shared: bool) -> None:
     for one in whole:
         with collect(crowd.faults):
             _read_sentence(crowd, file, one)
+
+
+_Header = list[tuple[str, str, list[str], int]]
+"""Of every layer its kind, name, features and first column."""
+
+
+def _header(lines: Sequence[str]) -> _Header:
+    found: _Header = []
+    n_columns = 0
+    for line in lines[1:]:
+        if not line.startswith("#T_"):
+            break
+        kind, _, names = line.partition("=")
+        layer, *features = names.split("|")
+        found.append((kind, layer, features or [""], n_columns))
+        n_columns += len(features) or 1
+    return found
+
+
+class _Layer(NamedTuple):
+    """A layer of a file."""
+
+    layer: str
+    features: list[str]
+    first: int  # Its first column
+    n: int  # Rows with an annotation of it
+    has_spans: bool  # Whether it is of spans, not of relations or slots
+
+
+def _used(header: _Header, sentences: Sequence[_Sentence]) -> list[_Layer]:
+    found = []
+    for kind, layer, features, first in header:
+        cells = [
+            row.cells[first] for one in sentences for row in one.rows if len(row.cells) > first
+        ]
+        n = sum(cell not in {"", "_"} for cell in cells)
+        spans = kind == "#T_SP" and not features[0].startswith("ROLE_")
+        found.append(_Layer(layer, features, first, n, spans))
+    return found
 
 
 def _sentences(lines: Sequence[str], place: Record) -> Iterator[_Sentence]:
@@ -336,38 +396,30 @@ def _leave_out_across(crowd: SpanCrowd, sentences: Sequence[_Sentence]) -> None:
 
 
 def _chosen(
-    crowd: SpanCrowd,
-    layers: Sequence[tuple[str, str, list[str], int]],
-    sentences: Sequence[_Sentence],
-    place: Record,
+    crowd: SpanCrowd, used: Sequence[_Layer], place: Record, *, is_elsewhere: bool
 ) -> int | None:
     """Choose the column of the labels; the others are counted. None if there is none."""
     wanted = crowd.options.columns.get("label")
-    used = []
-    for kind, layer, features, first in layers:
-        cells = [
-            row.cells[first] for one in sentences for row in one.rows if len(row.cells) > first
-        ]
-        n = sum(cell not in {"", "_"} for cell in cells)
-        spans = kind == "#T_SP" and not features[0].startswith("ROLE_")
-        used.append((layer, features, first, n, spans))
-    named = [row for row in used if wanted in {row[0], *row[1]} and row[4]]
-    if wanted is not None and not named and layers:
-        there = ", ".join(f"{layer} ({', '.join(features)})" for _, layer, features, _ in layers)
+    named = [one for one in used if wanted in {one.layer, *one.features} and one.has_spans]
+    if wanted is not None and not named and used and not is_elsewhere:
+        there = ", ".join(f"{one.layer} ({', '.join(one.features)})" for one in used)
         raise place.error(f"no layer or feature {wanted!r}: there are {there}", "layer")
-    candidates = named or [row for row in used if row[4] and row[3]]
-    candidates = sorted(candidates, key=lambda row: row[0] != _ENTITY)
+    candidates = [one for one in used if one.has_spans and one.n] if wanted is None else named
+    candidates = sorted(candidates, key=lambda one: one.layer != _ENTITY)
+    names = [one.layer for one in candidates]
+    if len(names) > 1 and wanted is None and (note := one_of(names)) not in crowd.builder.notes:
+        crowd.builder.notes.append(note)
     best = candidates[0] if candidates else None
-    for layer, _, _, n, _ in used:
-        if n and (best is None or layer != best[0]):
-            crowd.leave_unread(f"annotations of the layer {layer[-60:]!r}", place, n)
+    for one in used:
+        if one.n and (best is None or one.layer != best.layer):
+            crowd.leave_unread(f"annotations of the layer {one.layer[-60:]!r}", place, one.n)
     if best is None:
         return None
     if not named:
-        crowd.check_layer(best[0], place)
-    features = best[1]
+        crowd.check_layer(best.layer, place)
+    features = best.features
     name = wanted if wanted in features else "value" if "value" in features else features[0]
-    return best[2] + features.index(name)
+    return best.first + features.index(name)
 
 
 def _read_sentence(crowd: SpanCrowd, file: File, one: _Sentence) -> None:
