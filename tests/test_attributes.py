@@ -47,7 +47,7 @@ def _objects():
         yield from (goldspan.score(result, result), goldspan.score(result, result).micro)
     for method in methods():
         yield get_aggregator(method)
-    for method in set(methods()) - LEARNED_FROM_TEXT - {"mv-seg"}:
+    for method in set(methods()) - LEARNED_FROM_TEXT - {"mv-seg", "ordinal"}:
         if "+" not in method:
             yield get_aggregator(method).fit(labels)
     yield from (goldspan.tagger.CRF(), goldspan.tagger.HMM())
