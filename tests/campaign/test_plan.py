@@ -19,7 +19,7 @@ from goldspan.campaign.section import Section
 from goldspan.campaign.summary import cost_range, describe_plan
 from goldspan.errors import FaultsError, InputError
 
-SINGLE = {"wmv-linear", "wmv-log", "wawa", "zbs", "glad"}
+SINGLE = {"wmv-linear", "wmv-log", "wawa", "zbs", "glad", "ordinal"}
 FAULTS = [
     ({"mdel": {"name": "crf"}}, r"mdel: unknown key: .*did you mean 'model'"),
     ({"select": {"bach": 3}}, r"select.bach: .*did you mean 'batch'"),
@@ -201,7 +201,8 @@ def test_the_courses_of_a_plan_cost_what_their_answers_cost(tmp_path):
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_no_method_is_refused_for_the_made_up_crowd_that_it_is_tried_on(method):
     if method in SINGLE or not method.startswith(("bsc", "crf", "multi", "mv-seg")):
-        try_method(["no", "yes"], [], "", method, {}, "fixed(3)")
+        params = {"levels": "no, yes"} if method == "ordinal" else {}
+        try_method(["no", "yes"], [], "", method, params, "fixed(3)")
     if method not in SINGLE:
         try_method([], ["PER", "LOC"], "BILOU", method, {}, "fixed(3)")
 

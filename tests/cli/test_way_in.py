@@ -53,7 +53,7 @@ def test_the_shell_is_told_how_to_complete(shell):
     [
         ("goldspan ag", ["aggregate", "agreement"]),
         ("goldspan aggregate x --method bsc-s", ["bsc-seq"]),
-        ("goldspan convert x --to-format la", ["label-studio"]),
+        ("goldspan convert x --to-format lab", ["label-studio"]),
     ],
 )
 def test_commands_methods_and_formats_are_completed(typed, offered):

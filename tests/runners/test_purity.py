@@ -76,6 +76,7 @@ FEW = {
 CLASSES = {"glad"}
 """Methods for single labels alone."""
 EVERY = [*METHODS, *(f"bsc-seq+{text}" for text in TEXTS if text != "encoder"), "bsc-mace+words"]
+EVERY.remove("ordinal")  # of labels on a scale alone, in one thread
 """Text models do not know which worker model is beside them; torch has threads of its own."""
 
 
