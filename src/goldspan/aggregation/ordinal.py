@@ -71,9 +71,9 @@ class Ordinal(IteratedVote):
         tol: Change of the objective per answer at which to stop.
 
     >>> from goldspan import read_crowd
-    >>> crowd = read_crowd(b"task,worker,label\n1,a,1\n1,b,2\n1,c,2\n2,a,4\n2,b,5\n2,c,5\n")
+    >>> crowd = read_crowd(b"task,worker,label\n1,a,1\n1,b,2\n1,c,1\n2,a,2\n2,b,3\n2,c,2\n3,a,3\n")
     >>> Ordinal().fit(crowd).result_.labels
-    ['2', '5']
+    ['1', '2', '3']
     """
 
     name = "ordinal"
