@@ -68,9 +68,14 @@ def read_labels(
     choices: Mapping[str, list[str]] | None = None,
 ) -> Labels:  # fmt: skip
     """Read the distinct labels of an input; `cells` of tables, and `choices`, may hold several."""
-    choices = {**(choices_in(raw, options.labels) if cells else {}), **(choices or {})}
+    named = choices or {}
+    choices = {**(choices_in(raw, options.labels) if cells else {}), **named}
     listed = {i: choices[label] for i, label in enumerate(raw) if label in choices}
-    several = {i: _several(raw[i], parts) for i, parts in listed.items() if len(parts) != 1}
+    several = {
+        i: _several(raw[i], parts, is_cell=raw[i] not in named)
+        for i, parts in listed.items()
+        if len(parts) != 1
+    }
     sets = {tuple(sorted(listed[i])) for i in several if listed[i]}
     is_shown = len(sets) > 1 or len(listed) == len(raw)  # two sets, or lists alone
     is_asked = options.several == "labels" and (single or cells)
@@ -150,14 +155,14 @@ def choices_in(cells: Sequence[str], kept: Collection[str] = ()) -> dict[str, li
     return found
 
 
-def _several(cell: str, parts: Sequence[str]) -> tuple[str, str]:
+def _several(cell: str, parts: Sequence[str], *, is_cell: bool) -> tuple[str, str]:
     one, option = cell.strip(), shlex.quote(f"{cell.strip()}={cell.strip()}")
     what = f"{len(parts)} choices in {one!r}, but a single label is needed: left out"
     if not parts:
         return "no choice", what
     keep = f"if it is one label, pass labels={{{one!r}: {one!r}}} (--label {option})"
     every = "for any number of labels, several='labels' (--several labels)"
-    return "several choices", f"{what}; {keep}; {every}"
+    return "several choices", f"{what}; {keep}; {every}" if is_cell else f"{what}; {every}"
 
 
 def guess_encoding(tags: Iterable[str]) -> str:
