@@ -50,7 +50,7 @@ SHARED = {
 }
 BUDGET = {
     "": 2_260, "aggregation": 14_634, "annotators": 3_035, "auditing": 1_117, "campaign": 7_678,
-    "chains": 1_490, "cli": 8_089, "crowd": 19_905, "report": 2_995, "runners": 890,
+    "chains": 1_490, "cli": 8_089, "crowd": 19_913, "report": 2_995, "runners": 890,
     "selection": 2_966, "simulation": 1_653, "spans": 2_718, "store": 6_615, "tagger": 5_330,
     "web": 10_680, "workers": 6_992,
 }  # fmt: skip

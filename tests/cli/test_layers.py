@@ -38,6 +38,9 @@ def test_commands_take_one_layer_several_and_all(run, tmp_path):
     assert facts["layers"]["ner"]["result"]["spans"] == 2
     scored = json.loads(run("score", "gold.jsonl", "gold.jsonl", "--layer", "all", "--json")[1])
     assert scored["layers"]["mood"]["accuracy"] == 1.0
+    code, _, err = run("convert", "gold.jsonl", "-o", "gold.parquet")
+    assert code == 0
+    assert "confidence" not in err
     assert "accuracy" in run("score", "gold.jsonl", "gold.jsonl", "--layer", "mood")[1]
     measured = run("agreement", "a.json", "--layer", "ner", "--layer", "mood")[1]
     assert measured.count("Krippendorff") == 2

@@ -34,7 +34,7 @@ class Written(NamedTuple):
 
 def read_confidences(path: str, labels: Crowd) -> Written | None:
     """Read the confidences of a file that `Consensus.write` made as .parquet, .jsonl or .csv."""
-    if labels.gold is None:
+    if labels.gold is None or labels.import_report.format == "layers":  # which has one per layer
         return None
     read = _Reading(path, labels)
     table, rows = _parquet(path), _json_rows(path)

@@ -55,7 +55,7 @@ def deal(answers: Sequence[Sequence[Unit]]) -> list[dict[int, int]]:
     >>> deal([[("X", 0, 5), ("Y", 1, 2)], [("Y", 1, 2)], [("X", 0, 4)]])
     [{0: 0, 1: 1}, {0: 1}, {0: 0}]
     """
-    alone = [_stacked(spans, range(len(spans) + 1)) or {} for spans in answers]
+    alone = [_by_itself(spans) for spans in answers]
     n_parts = 1 + max((part for own in alone for part in own.values()), default=0)
     if n_parts == 1:
         return alone
@@ -64,6 +64,14 @@ def deal(answers: Sequence[Sequence[Unit]]) -> list[dict[int, int]]:
         _stacked(spans, range(n_parts), level) or own
         for spans, own in zip(answers, alone, strict=True)
     ]
+
+
+def _by_itself(spans: Sequence[Unit]) -> dict[int, int]:
+    """Deal the spans of one answer; most are flat, and documents have thousands."""
+    ordered = sorted(span[1:] for span in spans)
+    if all(end <= start for (_, end), (start, _) in pairwise(ordered)):
+        return dict.fromkeys(range(len(spans)), 0)
+    return _stacked(spans, range(len(spans) + 1)) or {}
 
 
 def _levels(answers: Sequence[set[Unit]]) -> dict[Unit, int]:

@@ -361,9 +361,9 @@ class _Line(NamedTuple):
         if given[0] == "tags":
             return Labels(tags=self._tags(record))
         value = record.value[given[0]]
-        if given[0] == "labels" and (value or len(self.cut.tokens) == 1) and all(
-            isinstance(one, str) for one in value
-        ):  # fmt: skip
+        is_list = given[0] == "labels" and isinstance(value, list)
+        is_list = is_list and all(isinstance(one, str) for one in value)
+        if is_list and (value or len(self.cut.tokens) == 1):
             self.crowd.builder.lists_labels = True
             return self.crowd.single(self.item, record, self.crowd.chosen(value))
         if isinstance(value, str):
