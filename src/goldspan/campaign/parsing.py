@@ -53,8 +53,14 @@ def contradictions(plan: Any) -> Iterator[str]:
 
 def _task(plan: Any) -> Iterator[str]:
     task = plan.task
+    if task.layers:
+        yield from _layers(plan)
+        return
     if bool(task.types) == bool(task.labels):
-        yield "task: give either types (of spans) or labels (one per item)"
+        yield (
+            "task: give either types (of spans) or labels (one per item), or several questions "
+            "[[task.layers]]"
+        )
         return
     names = task.types or task.labels
     if len(set(names)) < len(names):
@@ -72,6 +78,52 @@ def _task(plan: Any) -> Iterator[str]:
         return
     if task.types and codec.rules.is_plain:
         yield "task.encoding: PLAIN tags have no spans: give labels in place of types, or BIO"
+
+
+def _layers(plan: Any) -> Iterator[str]:
+    """Check the questions of a task that has several."""
+    task = plan.task
+    if task.types or task.labels or task.encoding != "BIO":
+        yield "task: types, labels and encoding belong into [[task.layers]] where there are some"
+    names = [one.name for one in task.layers]
+    if len(set(names)) < len(names):
+        yield f"task.layers: a name appears twice in {', '.join(names)}"
+    for one in task.layers:
+        path = f"task.layers: {one.name}"
+        own, key, other = (
+            (one.types, "types", one.labels)
+            if one.kind == "spans"
+            else (one.labels, "labels", one.types)
+        )
+        if not own or other:
+            yield f'{path}: a layer of kind "{one.kind}" has {key}, and nothing else to choose from'
+        if len(set(own)) < len(own):
+            yield f"{path}: a name appears twice in {', '.join(own)}"
+        if one.kind == "label" and len(own) == 1:
+            yield f"{path}: there must be at least two labels to choose from"
+        if one.overlapping and one.kind != "spans":
+            yield f"{path}: overlapping belongs to spans"
+        if one.ordinal and one.kind != "label":
+            yield f'{path}: ordinal belongs to kind = "label", of which one is chosen'
+        try:
+            _ = one.question.codec
+        except InputError as error:
+            yield f"{path}: {error}"
+    if sum(one.kind == "spans" for one in task.layers) > 1:
+        yield (
+            "task.layers: there is one layer of spans at most: put all types into it, with "
+            "overlapping = true where they may overlap"
+        )
+    if task.tokens and plan.is_single:
+        yield "task.tokens: belongs to spans"
+    if task.layers and not any(one.weight for one in task.layers):
+        yield "task.layers: weight is 0 everywhere: nothing would ever be asked again"
+    if plan.crowd.source == "replay":
+        yield "task.layers: a recorded crowd answers one question: give types or labels"
+    if plan.stop.certified is not None:
+        yield "stop.certified: an audit is of one question: give types or labels"
+    if plan.evaluate.by == "test":
+        yield 'evaluate.by: "test" is for one question: take "cv"'
 
 
 def _crowd(plan: Any) -> Iterator[str]:
@@ -416,23 +468,26 @@ def _method_and_rule(plan: Any) -> Iterator[str]:
     """Check that method and stopping rule fit each other, where neither is faulty by itself."""
     from goldspan.campaign.model import try_method
 
-    task, chosen = plan.task, plan.aggregate
+    task = plan.task
     if list(_task(plan)) or list(_aggregate(plan)) or list(_redundancy(plan)):
         return
-    try:
-        try_method(
-            task.labels, task.types, task.encoding, plan.method, chosen.params, plan.redundancy.stop
-        )
-    except InputError as error:
-        by = "by" if plan.redundancy.by == "gain" else "stop"
-        yield f"aggregate and redundancy.{by}: {error}"
+    for one in task.layers or (None,):
+        asked = one or task
+        labels = ("no", "yes") if one is not None and one.kind == "labels" else asked.labels
+        method, params = plan.method_for(one)
+        params.pop("families", None)
+        try:
+            try_method(labels, asked.types, task.encoding, method, params, plan.redundancy.stop)
+        except InputError as error:
+            by = "by" if plan.redundancy.by == "gain" else "stop"
+            yield f"aggregate and redundancy.{by}: {error}"
 
 
 def _model(plan: Any) -> Iterator[str]:
     from goldspan.campaign.model import check_model
 
     try:
-        check_model(plan.model.name, plan.model.params, single=bool(plan.task.labels))
+        check_model(plan.model.name, plan.model.params, single=plan.is_single)
     except InputError as error:
         yield f"model: {error}"
 

@@ -30,6 +30,7 @@ from goldspan.campaign.section import (
     newer,
 )
 from goldspan.campaign.stopping import StopSection
+from goldspan.crowd.questions import Question, Questions
 from goldspan.errors import InputError
 from goldspan.money import UNLIMITED, to_micro
 from goldspan.spans import Codec
@@ -54,8 +55,36 @@ def key_of(item: str, worker: str, attempt: int = 0) -> str:
 # The plan of a campaign: everything that it does is decided here, and nothing else is.
 
 
+ORDINAL = "ordinal"
+"""The method for layers whose labels are levels of a scale."""
+
+
+class Layer(Section):
+    """One of several questions about an item, answered together: a table `[[task.layers]]`."""
+
+    name: Name  # By which answers, files and pages call it
+    # "spans" of `types`; "label": one of `labels`; "labels": any number of them
+    kind: Literal["spans", "label", "labels"]
+    types: Words = ()  # Types of spans
+    labels: Words = ()  # Labels; of an ordinal layer from the least to the most
+    overlapping: bool = False  # Whether spans may overlap
+    ordinal: bool = False  # Whether the labels are levels of a scale
+    required: bool = True  # Whether a label must be chosen; spans may always be none
+    instructions: str = ""  # Above the question, as plain text
+    # What its doubt counts for when answers are bought by gain; an item of a layer of weight 0 is
+    # not asked about again for its sake
+    weight: Annotated[float, Field(ge=0)] = 1.0
+
+    @property
+    def question(self) -> Question:
+        """The layer as answers and the store have it."""
+        names = self.types or self.labels
+        flags = self.overlapping, self.ordinal, self.required
+        return Question(self.name, self.kind, names, *flags)
+
+
 class Task(Section):
-    """What is to be labelled: spans of these types, or one of these labels per item."""
+    """What is to be labelled: spans of these types, or one of these labels, or several layers."""
 
     types: Words = ()  # Types of spans
     labels: Words = ()  # Single labels, in place of types
@@ -63,6 +92,21 @@ class Task(Section):
     # How texts are cut into the smallest pieces that can be selected; "given": as the pool says.
     # By default "given" where the pool has tokens, else "fine".
     tokens: Literal["fine", "space", "characters", "given"] | None = None
+    layers: Annotated[tuple[Layer, ...], Field(strict=False)] = newer(default=())
+
+    @property
+    def learned(self) -> Layer | None:
+        """The layer that a model learns: the first of spans, else of one label; None for none."""
+        kinds = ("spans", "label")
+        found = sorted(
+            (one for one in self.layers if one.kind in kinds), key=lambda one: kinds.index(one.kind)
+        )
+        return next(iter(found), None)
+
+    @property
+    def questions(self) -> Questions | None:
+        """The layers as answers and the store have them; None where there are none."""
+        return Questions(tuple(one.question for one in self.layers)) if self.layers else None
 
 
 class Items(Section):
@@ -387,19 +431,34 @@ class Plan(Section):
 
     @property
     def is_single(self) -> bool:
-        """Whether every item gets one label."""
-        return bool(self.task.labels)
+        """Whether items have no tokens to label: what is asked is about all of an item."""
+        asked = self.task.questions
+        return bool(self.task.labels) if asked is None else not asked.has_spans
 
     @property
     def codec(self) -> Codec:
-        """The tags of the task."""
-        encoding = "PLAIN" if self.is_single else self.task.encoding
-        return Codec.from_types(self.task.labels or self.task.types, encoding)
+        """The tags of the task; of several layers those that a model learns."""
+        names, learned = self.task.labels or self.task.types, self.task.learned
+        if self.task.layers:
+            names = () if learned is None else learned.types or learned.labels
+        return Codec.from_types(names, "PLAIN" if self.is_single else self.task.encoding)
+
+    @property
+    def tagset(self) -> Codec | Questions:
+        """What a store keeps answers by."""
+        return self.task.questions or self.codec
 
     @property
     def method(self) -> str:
         """How answers become labels; a campaign keeps what it began with, see `method_of`."""
         return self.aggregate.method or DEFAULT
+
+    def method_for(self, layer: Layer | None) -> tuple[str, dict[str, Any]]:
+        """Return method and parameters for a layer; a scale has its own unless one is named."""
+        params = self.aggregate.all_params
+        if layer is None or not layer.ordinal or self.aggregate.method not in {None, ORDINAL}:
+            return self.method, params
+        return ORDINAL, {"levels": list(layer.labels)}
 
     @property
     def is_paid(self) -> bool:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, exists, func, select
 
-from goldspan.errors import Fault, FaultsError
+from goldspan.crowd.questions import Questions
+from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import Receipt
 from goldspan.spans import Codec
 from goldspan.store.assignments import expire_due
@@ -30,6 +31,8 @@ from goldspan.store.schema import (
 # Answers: one that counts per worker and item, never more than places, each key once.
 
 
+Labels = Sequence[Any] | Mapping[str, Any]
+"""A label, or parts, per token; or what was answered by layer."""
 WHAT = "a worker's id"
 OFTEN = "you have answered this item already"
 PASSED = "you have passed this item on"
@@ -100,7 +103,7 @@ class Sent(NamedTuple):
 
 
 def submit(
-    entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None], tagset: Codec,
+    entry: Entry, key: str, worker: str, item: str, labels: Labels, tagset: Codec | Questions,
     cost: int | None = None,
 ) -> Receipt:  # fmt: skip
     """Take an answer, and pay for it if it counts: what was reserved, or `cost`."""
@@ -108,7 +111,7 @@ def submit(
     if cost is not None:
         check_amount(cost, "the cost of an answer")
     key = _kept_key(entry, key, worker)
-    sent = Sent(key, worker, item, canonical(list(labels)))
+    sent = Sent(key, worker, item, canonical(plain_labels(labels)))
     before = _replay(entry, sent)
     if before is not None:
         return before
@@ -123,11 +126,11 @@ def submit(
 
 
 def change(
-    entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None], tagset: Codec
+    entry: Entry, key: str, worker: str, item: str, labels: Labels, tagset: Codec | Questions
 ) -> Receipt:
     """Put another version of an answer in the place of the one that counts; pay nothing more."""
     key = _kept_key(entry, key, worker)
-    sent = Sent(key, worker, item, canonical(list(labels)))
+    sent = Sent(key, worker, item, canonical(plain_labels(labels)))
     replayed = _replay(entry, sent)
     if replayed is not None:
         return replayed
@@ -154,11 +157,24 @@ def change(
     return Receipt(key, CHANGED)
 
 
+def plain_labels(labels: Labels) -> Any:
+    """Return labels as they are kept: a list, or by layer."""
+    return dict(labels) if isinstance(labels, Mapping) else list(labels)
+
+
 def check_labels(
-    labels: Sequence[str | None], n_tokens: int, item: str, worker: str, tagset: Codec
+    labels: Labels, n_tokens: int, item: str, worker: str, tagset: Codec | Questions
 ) -> None:
     """Check that labels fit an item."""
     faults = []
+    if isinstance(tagset, Questions):
+        try:
+            if tagset.clean(labels, n_tokens) == labels:
+                return
+            message = "must be an answer in the form of `Questions.clean`"
+        except InputError as error:
+            message = error.message
+        raise FaultsError([Fault(message, item=item, worker=worker, kind="layers")])
     if isinstance(labels, str) or len(labels) != n_tokens:
         message = f"needs a list of {n_tokens} labels, one per token, not {labels!r}"
         faults.append(Fault(message, item=item, worker=worker, kind="length"))

@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.crowd.formats.parquet import MAX_PARTITIONS, write
+from goldspan.crowd.questions import Questions
 from goldspan.errors import InputError
 from goldspan.params import Whole, require
 from goldspan.protocols import Event
@@ -335,6 +336,8 @@ def export_partitions(
         InputError: Nothing is answered, `n` makes no sense, or the folder exists or cannot be made.
     """
     require("partitions", n, Whole(1, MAX_PARTITIONS))
+    if isinstance(ledger.tagset, Questions):
+        raise InputError("partitions are of one question, and the task has several layers")
     ledger.check_facts()
     written: list[int] = []
 

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, bindparam, select
 from goldspan.crowd import Answers, Crowd
 from goldspan.crowd.gold import split_tokens
 from goldspan.crowd.model import list_array
+from goldspan.crowd.questions import AnsweredItem, Questions, crowds_of
 from goldspan.spans import Codec
 from goldspan.spans.parts import cuts_of, fit
 from goldspan.store.facts import VERSION
@@ -75,11 +76,21 @@ class Items:
         return self.table[name].combine_chunks()
 
 
+def tagset_of(tags: str, encoding: str) -> Codec | Questions:
+    """Return what a campaign keeps answers by, from the columns of its table."""
+    rows = read_json(tags)
+    return Questions.of(rows) if encoding == Questions.encoding else Codec(tuple(rows), encoding)
+
+
+WHO_ANSWERED = Codec(("answered",), "PLAIN")
+"""Tags of the crowd of a campaign of several layers: who answered what; `layers_of` has the rest."""
+
+
 @dataclass(frozen=True)
 class Labels:
     """The label set of a campaign and the versions of it and of the guideline."""
 
-    tagset: Codec
+    tagset: Codec | Questions
     after: NDArray[np.int64]  # The last answer before every version, int64 [n_versions]
 
     @classmethod
@@ -88,7 +99,7 @@ class Labels:
         row = connection.execute(_TAGS).one()
         found = connection.execute(_VERSIONS).scalars()
         after = np.array([read_json(words)["after"] for words in found], np.int64)
-        return cls(Codec(tuple(read_json(row.tags)), row.encoding), after)
+        return cls(tagset_of(row.tags, row.encoding), after)
 
     def continues(self, before: Labels) -> bool:
         """Return whether what was read before still has the same codes and versions."""
@@ -103,10 +114,12 @@ class Labels:
 
 def answers_of(rows: Sequence[Any], labels: Labels) -> Answers:
     """Take rows of `ANSWER` in any order; items and workers stay numbers of the store."""
-    index = labels.tagset.index
     # Many answers say the same: that nothing is marked, for example.
-    distinct = {row.labels for row in rows}
-    known = {words: [index[label] for label in _first_parts(words)] for words in distinct}
+    distinct, tagset = {row.labels for row in rows}, labels.tagset
+    known = {
+        words: [0] if isinstance(tagset, Questions)
+        else [tagset.index[label] for label in _first_parts(words)] for words in distinct
+    }  # fmt: skip
     codes = [known[row.labels] for row in rows]
     return Answers(
         np.array([row.item for row in rows], np.int32),
@@ -144,9 +157,15 @@ def cut_answers(rows: Sequence[Any], before: Cut | None = None) -> Cut:
 
 
 def crowd_of(
-    connection: Connection, found: Items, given: Answers, tagset: Codec, cut: Cut
+    connection: Connection, found: Items, given: Answers, tagset: Codec | Questions, cut: Cut
 ) -> Crowd:
     """Make a crowd, with the workers' ids and the gold as they are now."""
+    if isinstance(tagset, Questions):  # every item has one place for an answer
+        ids = list_array(found.column("id"), np.arange(len(found.number) + 1))
+        table = found.table.select(["id", "group", "text"]).append_column("tokens", ids)
+        none = pa.nulls(len(found.number), pa.list_(pa.int32()))
+        found = replace(found, table=table.append_column("token_start", none))
+        tagset, cut = WHO_ANSWERED, {}
     # The answers are to some of the items, by item and then as they came, with the store's numbers;
     # every answer's tokens are cut where one answer to the item, or its gold, cuts them.
     people, worker = np.unique(given.worker, return_inverse=True)
@@ -156,7 +175,10 @@ def crowd_of(
     known = {row.number: row.id for row in rows}
     item = np.searchsorted(found.number, given.item)
     tokens = found.column("tokens")
-    known_gold, cut_gold = _gold(connection, found.number, tokens.offsets.to_numpy(), tagset)
+    known_gold, cut_gold = (
+        (None, {}) if tagset is WHO_ANSWERED
+        else _gold(connection, found.number, tokens.offsets.to_numpy(), tagset)
+    )  # fmt: skip
     made = Crowd(
         item_ids=found.column("id"),
         tokens=tokens,
@@ -179,6 +201,32 @@ def crowd_of(
         if n in items_at and who in worker_at
     }
     return _with_parts(made, own, cut_gold)
+
+
+def layers_of(
+    connection: Connection, found: Items, rows: Sequence[Any], labels: Labels
+) -> dict[str, Crowd]:
+    """Make a crowd of every layer of items, from rows of `ANSWER` by item, as they came."""
+    assert isinstance(labels.tagset, Questions)
+    query = select(workers.c.number, SHOWN.label("id"))
+    names = {row.number: row.id for row in connection.execute(query)}
+    versions = labels.versions(np.array([row.number for row in rows], np.int64)).tolist()
+    given: dict[int, list[tuple[str, Any, dict[str, int]]]] = {}
+    for row, version in zip(rows, versions, strict=True):
+        facts = {"submitted": row.submitted, "cost": row.cost}
+        facts |= {"started": row.started} if row.started >= 0 else {}
+        facts |= {"guideline": version} if version > 0 else {}
+        given.setdefault(row.item, []).append((names[row.worker], read_json(row.labels), facts))
+    known = {row.item: read_json(row.labels) for row in connection.execute(select(gold))}
+    items_of = [
+        AnsweredItem(
+            one["id"], one["tokens"], given.get(number, ()), one["group"], one["text"],
+            one["token_start"], known.get(number) or None,
+        )
+        for number, one in zip(found.number.tolist(), found.table.to_pylist(), strict=True)
+    ]  # fmt: skip
+    people = dict.fromkeys(name for own in given.values() for name, _, _ in own)
+    return crowds_of(labels.tagset, items_of, sorted(people))
 
 
 def _with_parts(crowd: Crowd, own: Cut, gold: dict[int, list[Any]]) -> Crowd:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -11,10 +11,11 @@ from sqlalchemy import Connection, Executable, bindparam, case, func, not_, sele
 from sqlalchemy.dialects.postgresql import insert as postgresql_insert
 from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
+from goldspan.crowd.questions import Questions
 from goldspan.errors import InputError
 from goldspan.protocols import Suggestion
 from goldspan.spans import Codec
-from goldspan.store.answers import check_labels
+from goldspan.store.answers import Labels, check_labels, plain_labels
 from goldspan.store.engine import BoundError
 from goldspan.store.journal import Entry, canonical, read_json
 from goldspan.store.people import (
@@ -108,7 +109,7 @@ _KNOWN = (
 
 
 def set_gold(
-    entry: Entry, known: Mapping[str, Sequence[str | None]], tagset: Codec, *, control: bool
+    entry: Entry, known: Mapping[str, Labels], tagset: Codec | Questions, *, control: bool
 ) -> None:
     """Keep known labels of items; new ones take the place of old ones."""
     numbers = numbers_of(entry, list(known))
@@ -117,8 +118,9 @@ def set_gold(
     changed = []
     for name, labels in known.items():
         n_tokens, before = there[numbers[name]]
-        check_labels(labels, n_tokens, name, "", tagset)
-        row = (canonical(list(labels)), int(control))
+        if labels or not isinstance(tagset, Questions):  # what is taken back is empty
+            check_labels(labels, n_tokens, name, "", tagset)
+        row = (canonical(plain_labels(labels)), int(control))
         if before != row:
             changed.append([numbers[name], *row])
     if changed:
@@ -166,7 +168,7 @@ VERSION = "version"
 """Kind of the records of versions of the label set and guideline; their names are 1, 2, …"""
 
 
-def begin_version(entry: Entry, facts: Mapping[str, Any], tagset: Codec) -> int:
+def begin_version(entry: Entry, facts: Mapping[str, Any], tagset: Codec | Questions) -> int:
     """Begin a version of the label set and guideline; answers received from now on are of it."""
     connection = entry.connection
     row = connection.execute(select(campaign.c.tags, campaign.c.encoding)).one()
@@ -307,7 +309,7 @@ class OwnAnswer(NamedTuple):
     """An answer that was given without seeing a suggestion."""
 
     worker: str
-    labels: Sequence[str | None]  # One per token; None where it was skipped
+    labels: Labels  # One per token, None where it was skipped; or by layer
 
 
 def keep_suggestion(entry: Entry, one: Suggestion) -> Suggestion:
@@ -317,7 +319,7 @@ def keep_suggestion(entry: Entry, one: Suggestion) -> Suggestion:
     there = entry.connection.execute(_SHOWN_BEFORE, {"known": name}).scalar_one_or_none()
     if there is not None:
         return Suggestion(**read_json(there))._replace(worker=one.worker)
-    body = one._asdict() | {"labels": None if one.labels is None else list(one.labels)}
+    body = one._asdict() | {"labels": None if one.labels is None else plain_labels(one.labels)}
     record(entry, SUGGESTED, name, body)
     return one
 

@@ -19,11 +19,13 @@ from sqlalchemy import Connection, Engine, select
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from goldspan.crowd import Crowd
+from goldspan.crowd.questions import Questions
 from goldspan.errors import InputError
 from goldspan.protocols import Event, Lease, PoolItem, Price, Receipt, Totals
 from goldspan.spans import Codec
 from goldspan.store import answers, assignments, erasing, facts, people, pool, queries, roles
-from goldspan.store.crowd import AnswerCache
+from goldspan.store.answers import Labels
+from goldspan.store.crowd import AnswerCache, tagset_of
 from goldspan.store.engine import (
     WRITE,
     StoreError,
@@ -34,7 +36,7 @@ from goldspan.store.engine import (
     to_url,
 )
 from goldspan.store.facts import Bound
-from goldspan.store.journal import AT_ONCE, Database, Entry, Held, first_entry, read_json
+from goldspan.store.journal import AT_ONCE, Database, Entry, Held, first_entry
 from goldspan.store.queries import AnswerRow, Asked, Order
 from goldspan.store.schema import campaign, check_amount, check_name, make_tables
 from goldspan.store.verify import check_facts, check_whole
@@ -106,9 +108,9 @@ class SqlLedger:
         return str(self._facts["name"])
 
     @cached_property
-    def tagset(self) -> Codec:
-        """The campaign's tags and their encoding."""
-        return Codec(tuple(read_json(self._facts["tags"])), self._facts["encoding"])
+    def tagset(self) -> Codec | Questions:
+        """The campaign's tags and their encoding, or its layers."""
+        return tagset_of(self._facts["tags"], self._facts["encoding"])
 
     def add_items(self, items: Iterable[PoolItem], now: int) -> int:
         """Add items to the pool, a block per transaction, and count the new ones.
@@ -144,10 +146,10 @@ class SqlLedger:
         return self.database.write(now, assignments.lease, worker, seconds, n, items, price=price)
 
     def submit(
-        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int,
+        self, key: str, worker: str, item: str, labels: Labels, now: int,
         *, cost: int | None = None,
     ) -> Receipt:  # fmt: skip
-        """Take an answer, one label per token (None: skipped), and pay for it if it counts.
+        """Take an answer, a label per token (None: skipped) or by layer, and pay if it counts.
 
         Paid is what was reserved, or `cost`: of that no more than the cap allows.
 
@@ -158,9 +160,7 @@ class SqlLedger:
             now, answers.submit, key, worker, item, labels, self.tagset, cost
         )
 
-    def change(
-        self, key: str, worker: str, item: str, labels: Sequence[str | None], now: int
-    ) -> Receipt:
+    def change(self, key: str, worker: str, item: str, labels: Labels, now: int) -> Receipt:
         """Put another version of a worker's answer in the place of the one that counts.
 
         Raises:
@@ -213,9 +213,7 @@ class SqlLedger:
         """Pay something other than an answer, once per name; False if the money is short."""
         return self.database.write(now, facts.charge, name, amount)
 
-    def set_gold(
-        self, gold: Mapping[str, Sequence[str | None]], now: int, *, control: bool = False
-    ) -> None:
+    def set_gold(self, gold: Mapping[str, Labels], now: int, *, control: bool = False) -> None:
         """Keep known labels of items, and whether these are gold questions."""
         self.database.write(now, facts.set_gold, gold, self.tagset, control=control)
 
@@ -223,7 +221,7 @@ class SqlLedger:
         """Keep a fact under a name: the version of a model, a verdict, a note."""
         self.database.write(now, facts.record, kind, name, body)
 
-    def begin_version(self, about: Mapping[str, Any], tagset: Codec, now: int) -> int:
+    def begin_version(self, about: Mapping[str, Any], tagset: Codec | Questions, now: int) -> int:
         """Begin a version of the label set and guideline, and return its number.
 
         Answers received from now on are of this version. The last version with the same `hash` in
@@ -300,6 +298,13 @@ class SqlLedger:
                 self._cache = AnswerCache(self.database)
             return self._cache.crowd()
         return self.database.query(queries.read_crowd, which)
+
+    def layers(self, which: str = "answered") -> dict[str, Crowd]:
+        """Return `crowd` by layer; its only name is "" where there is one question."""
+        if not isinstance(self.tagset, Questions):
+            return {"": self.crowd(which)}
+        self.check_facts()
+        return self.database.query(queries.read_layers, which)
 
     def pseudonyms(self) -> dict[str, str]:
         """Return the pseudonym of everybody who is known, by id; empty if it is not private."""
@@ -454,7 +459,7 @@ class SqlLedger:
 
 
 def create_ledger(
-    place: str | Path, *, name: str, cap: int, currency: str, tagset: Codec, now: int,
+    place: str | Path, *, name: str, cap: int, currency: str, tagset: Codec | Questions, now: int,
     private: bool = False,
 ) -> SqlLedger:  # fmt: skip
     """Create the ledger of a new campaign; the same call again opens it.
@@ -465,7 +470,7 @@ def create_ledger(
         cap: What may be spent, in millionths of the currency unit. In a campaign that is there it
             stays what it is: `set_cap` changes it.
         currency: Its unit.
-        tagset: The tags and their encoding.
+        tagset: The tags and their encoding, or the layers.
         now: Milliseconds since 1970.
         private: Whether the log and the tables name workers by random pseudonyms, and what is
             known of them can be deleted; a campaign that is there stays what it is.
@@ -567,7 +572,9 @@ def _make_tables(engine: Engine, where: str) -> None:
         raise StoreError(f"{where} is not a campaign's database: {why}") from None
 
 
-def _found(database: Database, body: dict[str, object], tagset: Codec, now: int) -> None:
+def _found(
+    database: Database, body: dict[str, object], tagset: Codec | Questions, now: int
+) -> None:
     """Write the first event, or check that it says the same."""
     try:
         with database.engine.connect() as plain:

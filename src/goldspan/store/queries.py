@@ -18,7 +18,16 @@ from goldspan.errors import UnknownNameError
 from goldspan.protocols import Event, Lease
 from goldspan.store import people
 from goldspan.store.answers import CHANGED
-from goldspan.store.crowd import ANSWER, ITEM, Items, Labels, answers_of, crowd_of, cut_answers
+from goldspan.store.crowd import (
+    ANSWER,
+    ITEM,
+    Items,
+    Labels,
+    answers_of,
+    crowd_of,
+    cut_answers,
+    layers_of,
+)
 from goldspan.store.journal import AT_ONCE, Database, read_json
 from goldspan.store.people import APART, SHOWN, is_worker, key_of, skip_reasons
 from goldspan.store.pool import SOME, rows_of
@@ -73,6 +82,16 @@ _NEWS_OF = {"decision": people.DECISION, "judged": people.VERDICTS}
 
 def read_crowd(connection: Connection, which: str = "answered") -> Crowd:
     """Return items in the order of the pool with the answers that count, and gold where known."""
+    found, rows, labels = _answered(connection, which)
+    return crowd_of(connection, found, answers_of(rows, labels), labels.tagset, cut_answers(rows))
+
+
+def read_layers(connection: Connection, which: str = "answered") -> dict[str, Crowd]:
+    """Return the same as a crowd of every layer, by name."""
+    return layers_of(connection, *_answered(connection, which))
+
+
+def _answered(connection: Connection, which: str) -> tuple[Items, Sequence[Any], Labels]:
     # The items are those "answered", those in a "batch", or the whole "pool"
     if which not in WHICH:
         raise UnknownNameError("choice of items", which, WHICH)
@@ -84,10 +103,7 @@ def read_crowd(connection: Connection, which: str = "answered") -> Crowd:
     found = Items.of(connection.execute(query.order_by(items.c.number)).all())
     query = select(*ANSWER).where(answers.c.counts == 1)
     rows = connection.execute(query.order_by(answers.c.item, answers.c.number)).all()
-    labels = Labels.of(connection)
-    return crowd_of(
-        connection, found, answers_of(rows, labels), labels.tagset, cut_answers(rows)
-    )  # fmt: skip
+    return found, rows, Labels.of(connection)
 
 
 def read_records(connection: Connection, kind: str) -> dict[str, dict[str, Any]]:
@@ -228,7 +244,7 @@ class AnswerRow(NamedTuple):
     started: int  # When its place was taken, in milliseconds since 1970; -1 without a lease
     submitted: int  # When it came
     cost: int  # What was paid, in millionths of the currency unit
-    labels: list[str | None] | None = None  # One per token; None where they were not asked for
+    labels: Any = None  # As they were given; None where they were not asked for
 
     @property
     def is_replaced(self) -> bool:
@@ -240,7 +256,7 @@ class CountedAnswer(NamedTuple):
     """A worker's own answer that counts."""
 
     item: str
-    labels: list[str | None]  # One per token, of the last version
+    labels: Any  # As they were given, of the last version
     first: int  # When its first version came, in milliseconds since 1970
 
 
@@ -275,7 +291,7 @@ def since(connection: Connection, after: int) -> list[NewAnswer]:
     return [NewAnswer(*row) for row in connection.execute(_SINCE, {"after": after})]
 
 
-def labels_of(connection: Connection, numbers: Sequence[int]) -> dict[int, list[str | None]]:
+def labels_of(connection: Connection, numbers: Sequence[int]) -> dict[int, Any]:
     """Return the labels of some answers by number."""
     rows = rows_of(connection, _LABELS, numbers)
     return {row.number: read_json(row.labels) for row in rows}
