@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from goldspan.aggregation.consensus import Consensus, format_of
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.formats.layered import HEAD
 from goldspan.crowd.io import read_layers
-from goldspan.crowd.layers import ByLayer, Layers, stacked
+from goldspan.crowd.layers import ByLayer, Layers, stacked, whole_index
+from goldspan.crowd.model import Crowd
+from goldspan.crowd.questions import answers_of_labels
 from goldspan.errors import InputError, UnavailableError
 
 if TYPE_CHECKING:
@@ -84,6 +88,64 @@ class LayersConsensus(ByLayer[Consensus]):
             for key in ("layers", "confidence"):
                 one[key] = {name: one[key].get(name) for name in self}
         return [*found.values()]
+
+
+@dataclass(frozen=True, eq=False)
+class Joint(Consensus):
+    """Several layers of the same items as one result: whether all labels of an item are right.
+
+    Its crowd says who answered what; `layers` has the labels. `confidence` is the product of those
+    of the layers, as if they erred independently.
+    """
+
+    layers: LayersConsensus = field(default_factory=lambda: LayersConsensus({}))
+
+    @classmethod
+    def of(cls, layers: LayersConsensus, crowd: Crowd) -> Joint:
+        """Put the layers together over a crowd that has an item of one place for each of theirs."""
+        place = {name: n for n, name in enumerate(crowd.item_ids.to_pylist())}
+        sure, entropy = np.ones(crowd.n_items), np.zeros(crowd.n_items)
+        for one in layers.values():
+            ids, part = whole_index(one.crowd)
+            at = np.array([place[name] for name in ids], np.int64)[part]
+            asked = one.codes[one.crowd.offsets[:-1]] >= 0
+            np.multiply.at(sure, at[asked], one.confidence[asked])
+            if one.entropy is not None:
+                np.add.at(entropy, at, one.entropy)
+        known = np.diff(crowd.by_item.bounds) > 0
+        has_all = all(one.entropy is not None for one in layers.values())
+        return cls(
+            crowd=crowd,
+            codes=np.where(known, 0, -1).astype(np.int16),
+            token_probs=known[:, None].astype(np.float32),
+            span_confidence=np.zeros(0, np.float32),
+            confidence=np.where(known, sure, 0).astype(np.float32),
+            make_workers=lambda _: layers.workers,
+            method=", ".join(f"{name}: {one.method}" for name, one in layers.items()),
+            seconds=sum(one.seconds for one in layers.values()),
+            notes=_each(layers, "notes"),
+            cautions=_each(layers, "cautions"),
+            entropy=entropy.astype(np.float32) if has_all else None,
+            layers=layers,
+        )
+
+    @property
+    def mean_confidence(self) -> float | None:
+        """Mean probability that all labels of an item are right."""
+        known = self.confidence[self.codes >= 0]
+        return float(known.mean(dtype=np.float64)) if len(known) else None
+
+    def answers(
+        self, tokens_of: Callable[[str], tuple[Sequence[str], Sequence[int]]]
+    ) -> dict[str, dict[str, Any]]:
+        """Return the labels by item, in the form of an answer (`goldspan.crowd.questions`)."""
+        crowds = {name: one.crowd for name, one in self.layers.items()}
+        codes = {name: one.codes for name, one in self.layers.items()}
+        return answers_of_labels(crowds, codes, tokens_of)
+
+
+def _each(layers: LayersConsensus, what: str) -> tuple[str, ...]:
+    return tuple(f"{name}: {one}" for name, own in layers.items() for one in getattr(own, what))
 
 
 def _listed(gold: Any) -> Any:

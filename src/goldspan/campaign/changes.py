@@ -117,6 +117,9 @@ VERSION = "version"
 def describe_guideline(plan: Plan, text: str) -> dict[str, Any]:
     """Return the label set and guideline of a plan, with a hash of both."""
     found = {"labels": list(plan.task.labels or plan.task.types), "text": text}
+    if plan.task.layers:
+        every = [(one.name, name) for one in plan.task.layers for name in one.types or one.labels]
+        found["labels"] = [f"{layer}: {name}" for layer, name in every]
     words = json.dumps(found, sort_keys=True, ensure_ascii=False)
     return {**found, "hash": sha256(words.encode()).hexdigest()}
 
@@ -127,11 +130,11 @@ def _begin_version(
     """Begin a version if labels or guideline changed; return a line about it."""
     before = list(ledger.records(VERSION).values())
     if not before:
-        ledger.begin_version(now_valid, inputs.plan.codec, now)
+        ledger.begin_version(now_valid, inputs.plan.tagset, now)
         before = [now_valid]
     if before[-1]["hash"] == now_valid["hash"]:
         return []
-    number = ledger.begin_version(now_valid, inputs.plan.codec, now)
+    number = ledger.begin_version(now_valid, inputs.plan.tagset, now)
     return [f"guideline: version {number} from now on: {_what_changed(before[-1], now_valid)}"]
 
 

@@ -39,9 +39,11 @@ from goldspan.campaign.protocols import (
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.atomic import write_text
 from goldspan.crowd.labels import recode
+from goldspan.crowd.questions import Questions, answers_of_labels
 from goldspan.errors import Fault, FaultsError, InputError
 from goldspan.protocols import Receipt
 from goldspan.simulation import read_team, simulate_crowd
+from goldspan.simulation.base import known_truth
 from goldspan.simulation.crowd import BEGIN
 from goldspan.spans import Codec
 from goldspan.spans.parsing import parse_with_errors
@@ -53,6 +55,8 @@ if TYPE_CHECKING:
 # What a round still waits for, where people answer when they like.
 
 
+Labels = Sequence[Any] | Mapping[str, Any]
+"""A label per token, or what was answered by layer."""
 HOUR = 3_600_000
 """Milliseconds."""
 ENDED = "ended"
@@ -175,11 +179,14 @@ class OpenPlaces:
         self._free = {row["item"]: row["places"] - row["leased"] - row["filled"] for row in rows}
         self._given = labels_by_item(crowd)
 
-    def given(self, item: str, worker: str) -> list[str | None] | None:
+    def given(self, item: str, worker: str) -> Any:
         """Return the answer that counts, None if there is none."""
-        return self._given.get(item, {}).get(worker)
+        found = self._given.get(item, {}).get(worker)
+        if found is None or not self.inputs.plan.task.layers:
+            return found
+        return next(one.labels for one in self.ledger.own(worker, [item]))
 
-    def take(self, item: str, worker: str, labels: Sequence[str | None], now: int) -> str:
+    def take(self, item: str, worker: str, labels: Labels, now: int) -> str:
         """Send an answer if it finds a place, and say what became of it."""
         if self._free[item] <= 0:
             return FULL
@@ -194,7 +201,7 @@ class OpenPlaces:
         tell(receipt, self._on_event)
         return TAKEN
 
-    def _send(self, item: str, worker: str, labels: Sequence[str | None], now: int) -> Receipt:
+    def _send(self, item: str, worker: str, labels: Labels, now: int) -> Receipt:
         """Send it under the first key that no answer that does not count has used up."""
         for attempt in count():
             key = key_of(item, worker, attempt)
@@ -219,8 +226,10 @@ _HALF = "; the file ends in this line: is it still being written? Run again when
 class AnswerReader:
     """What answers to a campaign must be."""
 
-    def __init__(self, key: str, codec: Codec, lengths: Mapping[str, int]) -> None:
-        self.key, self.codec, self.lengths = key, codec, lengths
+    def __init__(
+        self, key: str, tagset: Codec | Questions, words: Mapping[str, Sequence[str]]
+    ) -> None:
+        self.key, self.tagset, self.words = key, tagset, words
 
     def read(self, file: Path, data: bytes) -> list[dict[str, Any]]:
         """Return the answers of a file."""
@@ -251,23 +260,29 @@ class AnswerReader:
         if not _is_name(row["worker"]):
             return f"a worker is text of 1 to {LONGEST} characters, not {row['worker']!r:.60}"
         item, labels = row["item"], row["labels"]
-        if not isinstance(item, str) or item not in self.lengths:
+        if not isinstance(item, str) or item not in self.words:
             return f"item {item!r:.60} was not asked about"
-        n = self.lengths[item]
+        n = len(self.words[item])
+        if isinstance(self.tagset, Questions):
+            try:
+                kept = self.tagset.clean(labels, n, self.words[item])
+            except InputError as error:
+                return f"item {item}: {error.message}"
+            return "" if kept == labels else f"item {item}: write the answer as {json.dumps(kept)}"
         if not isinstance(labels, list) or len(labels) != n:
             return f"item {item}: needs a list of {n} labels, not {labels!r:.60}"
-        known = self.codec.index
+        known = self.tagset.index
         wrong = [one for one in labels if not isinstance(one, str | None) or one not in known]
         if wrong:
-            return f"item {item}: label {wrong[0]!r:.60} is not in {', '.join(self.codec.tags)}"
-        return self._malformed(item, labels)
+            return f"item {item}: label {wrong[0]!r:.60} is not in {', '.join(self.tagset.tags)}"
+        return self._malformed(item, labels, self.tagset.encoding)
 
-    def _malformed(self, item: str, labels: Sequence[str | None]) -> str:
+    def _malformed(self, item: str, labels: Sequence[str | None], encoding: str) -> str:
         """Return where the tags between skipped tokens are malformed, "" if they are not."""
         start = 0
         for end in [*(n for n, label in enumerate(labels) if label is None), len(labels)]:
             part = [str(label) for label in labels[start:end]]
-            _, errors = parse_with_errors(part, self.codec.encoding) if part else ([], [])
+            _, errors = parse_with_errors(part, encoding) if part else ([], [])
             for error in errors:
                 # What belongs in the place of a skipped token is not known.
                 closing = error.kind == "not-closed"
@@ -337,8 +352,8 @@ class AnsweringCrowd:
         """Return the workers who can be asked about an item."""
         raise NotImplementedError
 
-    def answer(self, worker: str, item: str) -> Sequence[str | None]:
-        """Return a worker's labels of an item, None at tokens that are skipped."""
+    def answer(self, worker: str, item: str) -> Labels:
+        """Return a worker's labels of an item, None at tokens that are skipped; or by layer."""
         raise NotImplementedError
 
     def prepare(self, worker: str) -> None:
@@ -410,7 +425,7 @@ class AnsweringCrowd:
         return self._submit(worker, item, self.answer(worker, item), given).counts
 
     def _submit(
-        self, worker: str, item: str, labels: Sequence[str | None], given: int,
+        self, worker: str, item: str, labels: Labels, given: int,
         cost: int | None = None,
     ) -> Receipt:  # fmt: skip
         """Hand in an answer."""
@@ -459,8 +474,10 @@ class Simulated(AnsweringCrowd):
         del item
         return self.workers
 
-    def answer(self, worker: str, item: str) -> list[str | None]:
+    def answer(self, worker: str, item: str) -> Labels:
         """Return what the worker answers, drawn once for the whole campaign."""
+        if self.inputs.truths:
+            return self._by_layer[worker][item]
         place = self._place[item] * len(self.workers) + self._number[worker]
         answers = self._crowd.answers
         codes = answers.codes[answers.offset[place] : answers.offset[place + 1]]
@@ -506,6 +523,30 @@ class Simulated(AnsweringCrowd):
         made = simulate_crowd(self.inputs.truth, team, seed=self.inputs.plan.seed)
         assert np.array_equal(made.answers.worker[: len(self.workers)], range(len(self.workers)))
         return made
+
+    @cached_property
+    def _by_layer(self) -> dict[str, dict[str, Labels]]:
+        """What everybody would answer to everything, where there are several layers."""
+        asked, pool, words = self.inputs.plan.task.questions, self.inputs.pool, self.inputs.words
+        team = read_team(list(self.inputs.plan.crowd.workers))
+        made = {
+            name: simulate_crowd(known_truth(one), team, seed=self.inputs.plan.seed)
+            for name, one in self.inputs.truths.items()
+        }
+        found = {}
+        for n, worker in enumerate(self.workers):
+            own = {name: one.answers.take(one.answers.worker == n) for name, one in made.items()}
+            answers = answers_of_labels(
+                made,
+                {name: one.codes for name, one in own.items()},
+                lambda item: self.inputs.tokens_of(pool.place[item]),
+            )
+            assert asked is not None
+            found[worker] = {
+                item: asked.clean(one, len(words[pool.place[item]]))
+                for item, one in answers.items()
+            }
+        return found
 
     @cached_property
     def _place(self) -> Mapping[str, int]:
@@ -673,11 +714,12 @@ class Files:
             yield json.dumps({**task, **self._content(item)}, ensure_ascii=False) + "\n"
 
     def _content(self, item: str) -> dict[str, Any]:
-        n, pool = self._place[item], self.inputs.pool
+        n, pool, asked = self._place[item], self.inputs.pool, self.inputs.plan.task.questions
+        layers: dict[str, Any] = {} if asked is None else {"layers": list(asked.tags)}
         if not self.inputs.plan.is_single:
             facts = {"tokens": pool.words(n), "text": pool.given[n]}
-            return {**facts, "token_start": pool.starts_of(n)}
-        single: dict[str, Any] = {"labels": list(self.inputs.codec.tags)}
+            return {**facts, "token_start": pool.starts_of(n), **layers}
+        single: dict[str, Any] = layers or {"labels": list(self.inputs.codec.tags)}
         if pool.text is None:
             return single | {"attributes": pool.cells(n)}
         return single | {"text": pool.given[n]}
@@ -715,8 +757,9 @@ class Files:
         digest = blake2b(data, digest_size=12).hexdigest()
         if digest not in self._read:
             asked = self.ledger.slots()["item"].to_pylist()
-            lengths = {item: len(self.inputs.words[self._place[item]]) for item in asked}
-            self._read[digest] = AnswerReader(self._id, self.inputs.codec, lengths).read(path, data)
+            words = {item: self.inputs.words[self._place[item]] for item in asked}
+            reader = AnswerReader(self._id, self.inputs.plan.tagset, words)
+            self._read[digest] = reader.read(path, data)
         return self._read[digest]
 
     def _test(self) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from goldspan._arrays import count_in_rows, hash64
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Labels
-from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd
+from goldspan.crowd import Crowd, CrowdBuilder, ReadOptions, read_crowd, read_layers
 from goldspan.crowd.formats.texts import is_numbered
 from goldspan.crowd.gold import attach_gold
+from goldspan.crowd.layers import whole_ids
+from goldspan.crowd.questions import AnsweredItem, answers_of_labels, crowds_of
 from goldspan.errors import Fault, FaultsError, FormatError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import PoolItem
@@ -46,8 +48,10 @@ class CampaignInputs:
     folder: Path  # Where its files lie
     pool: Pool  # The items
     codec: Codec  # The tags
-    control: dict[str, list[str]]  # Known labels of the gold questions by item id
+    control: dict[str, Any]  # Known labels of the gold questions by item id: tags, or by layer
     truth: Crowd | None = None  # The items with the gold that simulated workers know, or None
+    # The same of a task of several layers, by layer
+    truths: Mapping[str, Crowd] = field(default_factory=dict)
     # Items and their labels to measure the model on, or None
     test: tuple[Pool, Labels] | None = None
     notes: tuple[str, ...] = ()  # What was found out about the pool when it was read
@@ -87,6 +91,10 @@ class CampaignInputs:
         if self.plan.is_single:
             return OnDemand(self.pool.n_items, self._own_id)
         return OnDemand(self.pool.n_items, self.pool.words)
+
+    def tokens_of(self, item: int) -> tuple[list[str], list[int]]:
+        """Return the tokens of an item of the pool, and their first characters in its text."""
+        return self.words[item], [0] if self.plan.is_single else self.pool.starts_of(item)
 
     def _own_id(self, item: int) -> list[str]:
         return [self.ids[item]]
@@ -154,10 +162,17 @@ def read_inputs(
         starts = None if plan.is_single else pool.crowd.token_start
         items = replace(items, texts=pool.crowd.texts, token_start=starts)
     control = _attempt("control.gold", faults, lambda: _control(bare, items)) or {}
-    truth = _attempt("crowd.truth", faults, lambda: _truth(bare, items))
+    truth: Crowd | None = None
+    truths: dict[str, Crowd] = {}
+    if plan.task.layers:
+        truths = _attempt("crowd.truth", faults, lambda: _truths(bare)) or {}
+    else:
+        truth = _attempt("crowd.truth", faults, lambda: _truth(bare, items))
     test = _attempt("evaluate.file", faults, lambda: _test(bare))
     guideline = _attempt("page.instructions", faults, lambda: _guideline(plan, base)) or ""
-    found = replace(bare, control=control, truth=truth, test=test, guideline=guideline)
+    found = replace(
+        bare, control=control, truth=truth, truths=truths, test=test, guideline=guideline
+    )
     faults += [Fault(message) for message in _too_little(found)]
     faults += [Fault(message) for message in _untrained(found)]
     if faults:
@@ -276,10 +291,67 @@ def _truth(inputs: CampaignInputs, items: Crowd | None) -> Crowd | None:
     return known_truth(_gold(inputs, items, file))
 
 
-def _control(inputs: CampaignInputs, items: Crowd | None) -> dict[str, list[str]]:
+def _gold_answers(inputs: CampaignInputs, file: str) -> dict[str, dict[str, Any]]:
+    """Return the known labels of a file, in all layers, by item of the pool."""
+    asked, pool = inputs.plan.task.questions, inputs.pool
+    assert asked is not None
+    read = read_layers(str(inputs.folder / file), asked.types)
+    faults: list[Fault] = []
+    for crowd in read.values():
+        for name, text in zip(crowd.item_ids.to_pylist(), _texts(crowd), strict=True):
+            place = pool.place.get(name)
+            if place is not None and text is not None and text != str(pool.given[place]):
+                faults.append(Fault("has another text than in the pool", item=name))
+    if faults:
+        raise FaultsError(faults)
+    layers = {name: crowd.select_items(_in_pool(crowd, pool)) for name, crowd in read.items()}
+    codes = {name: crowd.gold_tagged.codes for name, crowd in layers.items()}
+    known = answers_of_labels(layers, codes, lambda item: inputs.tokens_of(pool.place[item]))
+    found = {}
+    for name, answer in known.items():
+        words = inputs.words[pool.place[name]]
+        try:
+            found[name] = asked.clean(answer, len(words), None if inputs.plan.is_single else words)
+        except InputError as error:
+            faults.append(Fault(error.message, item=name))
+    if faults:
+        raise FaultsError(faults)
+    return found
+
+
+def _in_pool(crowd: Crowd, pool: Pool) -> NDArray[np.bool_]:
+    """Return which items of a crowd are, or are parts of, items of a pool, bool [n_items]."""
+    found = pc.is_in(whole_ids(crowd), pa.array([*pool.place], pa.string()))
+    return np.asarray(found.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _truths(inputs: CampaignInputs) -> dict[str, Crowd]:
+    """Return the gold that simulated workers know, by layer."""
+    file, asked = inputs.plan.crowd.truth, inputs.plan.task.questions
+    if file is None or asked is None:
+        return {}
+    known = _gold_answers(inputs, file)
+    missing = [name for name in inputs.ids if name not in known]
+    if missing:
+        raise InputError(f"{file} lacks {len(missing)} items of the pool, such as {missing[0]}")
+    items = [
+        AnsweredItem(one.id, one.tokens, (), one.group, one.text, one.token_start, known[one.id])
+        for one in inputs.items()
+    ]
+    return crowds_of(asked, items, ())
+
+
+def _control(inputs: CampaignInputs, items: Crowd | None) -> dict[str, Any]:
     control = inputs.plan.control
     if control is None or control.gold is None or items is None:
         return {}
+    if inputs.plan.task.layers:
+        known = _gold_answers(inputs, control.gold)
+        order = [inputs.ids[n] for n in inputs.ranks("control").tolist()]
+        names = [name for name in order if name in known]
+        if len(names) < control.n:
+            raise InputError(f"holds labels of {len(names)} items, and control.n is {control.n}")
+        return {name: known[name] for name in names[: control.n]}
     every = _gold(inputs, items, control.gold)
     unknown = count_in_rows(every.gold_tagged.codes < 0, every.offsets)
     ranks = inputs.ranks("control")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +17,17 @@ from goldspan.aggregation import Aggregator, Consensus, get_aggregator
 from goldspan.aggregation.auto import Auto
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.judge import Choice
+from goldspan.aggregation.layered import Joint, LayersConsensus
 from goldspan.aggregation.machines import KINDS
 from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.keeping import KeptLabels, digest, files_of
-from goldspan.campaign.plan import Plan
+from goldspan.campaign.plan import ORDINAL, Layer, Plan
 from goldspan.campaign.protocols import Label, Offers, Picks
 from goldspan.campaign.suggestions import Apart
 from goldspan.crowd import Crowd
+from goldspan.crowd.layers import whole_ids, whole_index
+from goldspan.crowd.questions import Answer
 from goldspan.errors import InputError
 from goldspan.protocols import Runner, Serial
 from goldspan.spans.parts import cuts_of, fit
@@ -39,6 +42,7 @@ from goldspan.workers.redundancy import IDLE, OPEN, FamilyAnswers, states
 from goldspan.workers.reliability import QualityFlag
 from goldspan.workers.stopping import (
     Floats,
+    Habits,
     answer_counts,
     get_rule,
     item_gain,
@@ -55,7 +59,7 @@ if TYPE_CHECKING:
 # Tests of workers: how many gold questions were answered right.
 
 
-Given = Sequence[Sequence[str | None]]
+Given = Sequence[Sequence[Any] | Answer]
 
 
 class TestScore(NamedTuple):
@@ -73,15 +77,31 @@ class TestScore(NamedTuple):
 def score_test(truth: Given, given: Given, encoding: str = "BIO") -> TestScore:
     """Count right labels: all single labels, and tokens at which either side has a span.
 
+    Of several layers: every label that either side chose, and every span that either side has.
+
     >>> score_test([["O", "B-PER"]], [["O", "O"]])
     TestScore(right=0, total=1)
     """
     pairs: list[tuple[Any, Any]] = []
     for both in zip(truth, given, strict=True):
-        a, b = (fit(one, cuts_of(both), encoding) for one in both)
+        if isinstance(both[0], Mapping):
+            pairs += _pairs_of_layers(*both)
+            continue
+        plain: tuple[Any, Any] = both
+        a, b = (fit(one, cuts_of(plain), encoding) for one in plain)
         pairs += zip(a, b, strict=True)
     counting = [(a, b) for a, b in pairs if (a, b) != ("O", "O")]
     return TestScore(sum(a == b for a, b in counting), len(counting))
+
+
+def _pairs_of_layers(truth: Any, given: Any) -> Iterator[tuple[Any, Any]]:
+    for name, right in truth.items():
+        own = given.get(name) if isinstance(given, Mapping) else None
+        if not isinstance(right, list):
+            yield right, own
+            continue
+        for one in [*right, *(other for other in own or () if other not in right)]:
+            yield one in right, one in (own or ())
 
 
 def why_failed(truth: Given, given: Given, least: float) -> str:
@@ -108,10 +128,9 @@ def method_of(plan: Plan, ledger: SqlLedger) -> str:
     return plan.method if plan.aggregate.method or begun is None else str(begun["method"])
 
 
-def crowd_for(plan: Plan, ledger: SqlLedger) -> Crowd:
-    """Return the answers that labels are made of."""
-    # Where answers are chosen by gain, the items are the whole pool
-    return ledger.crowd("pool" if plan.redundancy.by == GAIN else "answered")
+def items_for(plan: Plan) -> str:
+    """Return of which items labels are made: of the whole pool where answers are bought by gain."""
+    return "pool" if plan.redundancy.by == GAIN else "answered"
 
 
 @dataclass(frozen=True)
@@ -126,6 +145,7 @@ class Aggregating:
     plan: Plan
     ledger: SqlLedger  # Where the campaign is kept
     runner: Runner | None = None  # Where to work; by default in this thread
+    layer: Layer | None = None  # Of a task of several layers the one whose labels it makes
 
     def labels(self, crowd: Crowd) -> Consensus:
         """Aggregate; answers that were given with a suggestion count for the suggester, too."""
@@ -164,14 +184,14 @@ class Aggregating:
         choice = self._choice()
         if choice and choice.holds(len(crowd.latest)):
             return None
-        return self._chosen(crowd)
+        return self.chosen(crowd)
 
     def choose_at_end(self, crowd: Crowd, last_answer: int) -> dict[str, Any] | None:
         """Judge the candidates of `auto` by all answers, unless the last choice has seen them."""
         kept = list(self.ledger.records(CHOICE).values())
-        return None if kept and kept[-1].get(SEEN) == last_answer else self._chosen(crowd)
+        return None if kept and kept[-1].get(SEEN) == last_answer else self.chosen(crowd)
 
-    def _chosen(self, crowd: Crowd) -> dict[str, Any] | None:
+    def chosen(self, crowd: Crowd) -> dict[str, Any] | None:
         """Judge the candidates of `auto`; None for other methods."""
         apart = Apart.of(self.ledger, crowd)
         aggregator, split = self._aggregator(crowd, apart), crowd if apart is None else apart.crowd
@@ -184,12 +204,12 @@ class Aggregating:
 
     def _aggregator(self, crowd: Crowd, apart: Apart | None = None) -> Aggregator:
         """Make the method of a crowd, or of one whose answers with a suggestion are apart."""
-        params, section = self.plan.aggregate.all_params, self.plan.aggregate
+        (method, params), section = self.plan.method_for(self.layer), self.plan.aggregate
         if isinstance(section.families, Mapping):  # workers who may come later are among them
             there = crowd.worker_ids.to_pylist()
             kin = {worker: section.family_of(worker) for worker in there}
             params = {**params, "families": {w: name for w, name in kin.items() if name}}
-        method = method_of(self.plan, self.ledger)
+        method = method if method == ORDINAL else method_of(self.plan, self.ledger)
         known = {*crowd.worker_ids.to_pylist()}
         models = [x.id for x in self.plan.workforce if x.kind in KINDS and x.id in known]
         if models and method == Auto.name:
@@ -202,6 +222,9 @@ class Aggregating:
 
     def _choice(self) -> Choice | None:
         every = list(self.ledger.records(CHOICE).values())
+        if self.layer is not None:
+            every = [one["layers"][self.layer.name] for one in every[-1:]]
+            every = [one for one in every if one]
         return Choice.of(every[-1]) if every else None
 
     def open_items(self, crowd: Crowd, result: Consensus, items: Sequence[str]) -> list[str]:
@@ -216,9 +239,99 @@ class Aggregating:
             result = replace(result, crowd=asked, families=kin)
         status = states(asked, result, get_rule(limits.stop), limits.min, limits.max)
         is_open = (status == OPEN) & (answer_counts(crowd) < limits.max)
-        names = crowd.item_ids.to_pylist()
-        open_ = {name for name, more in zip(names, is_open.tolist(), strict=True) if more}
+        ids, index = whole_index(crowd)
+        if self.layer is not None and not self.layer.required:  # who left it out said enough
+            is_open &= answer_counts(crowd) > 0
+        open_ = {ids[n] for n in index[is_open].tolist()}
         return [name for name in items if name in open_]
+
+
+@dataclass(frozen=True)
+class AggregatingLayers:
+    """Aggregates every layer by itself, and decides on items together."""
+
+    plan: Plan
+    ledger: SqlLedger
+    runner: Runner | None = None
+
+    @property
+    def each(self) -> dict[str, Aggregating]:
+        """What makes the labels of every layer."""
+        layers = self.plan.task.layers
+        return {x.name: Aggregating(self.plan, self.ledger, self.runner, x) for x in layers}
+
+    def labels(self, crowd: Crowd) -> Joint:
+        """Aggregate; the crowd says who answered, the ledger what."""
+        there = crowd.item_ids
+        crowds = {  # somebody may have answered something new meanwhile
+            name: one.select_items(pc.is_in(whole_ids(one), there).to_numpy(zero_copy_only=False))
+            for name, one in self._crowds().items()
+        }
+        results = {
+            name: one.labels(crowds[name])
+            for name, one in self.each.items()
+            if len(crowds[name].latest)  # a question that may be left out may have no answer
+        }
+        ordinal = tuple(x.name for x in self.plan.task.layers if x.ordinal and x.name in results)
+        return Joint.of(LayersConsensus(results, ordinal), crowd)
+
+    def open_items(self, crowd: Crowd, result: Consensus, items: Sequence[str]) -> list[str]:
+        """Name the items of which a layer needs another answer."""
+        del crowd
+        assert isinstance(result, Joint)
+        open_: set[str] = set()
+        for name, one in self.each.items():
+            if one.layer is not None and one.layer.weight and name in result.layers:
+                found = result.layers[name]
+                open_.update(one.open_items(found.crowd, found, items))
+        return [item for item in items if item in open_]
+
+    def choose(self, crowd: Crowd) -> dict[str, Any] | None:
+        """Judge the candidates of `auto`, by layer, if that is due."""
+        del crowd
+        crowds = self._crowds()
+        made = {
+            name: one.choose(crowds[name]) if len(crowds[name].latest) else None
+            for name, one in self.each.items()
+        }
+        if not any(made.values()):
+            return None
+        last = [*self.ledger.records(CHOICE).values()][-1:]
+        kept = last[0]["layers"] if last else {}
+        return {"layers": {name: one or kept.get(name) for name, one in made.items()}}
+
+    def choose_at_end(self, crowd: Crowd, last_answer: int) -> dict[str, Any] | None:
+        """Judge the candidates of `auto` by all answers, unless the last choice has seen them."""
+        del crowd
+        kept = list(self.ledger.records(CHOICE).values())
+        if kept and kept[-1].get(SEEN) == last_answer:
+            return None
+        crowds = self._crowds()
+        made = {
+            name: one.chosen(crowds[name]) if len(crowds[name].latest) else None
+            for name, one in self.each.items()
+        }
+        return {"layers": made} if any(made.values()) else None
+
+    def _crowds(self) -> dict[str, Crowd]:
+        return self.ledger.layers(items_for(self.plan))
+
+
+def aggregating(
+    plan: Plan, ledger: SqlLedger, runner: Runner | None = None
+) -> Aggregating | AggregatingLayers:
+    """Return the default step of a plan."""
+    return (AggregatingLayers if plan.task.layers else Aggregating)(plan, ledger, runner)
+
+
+def results_of(plan: Plan, result: Consensus) -> Iterator[tuple[str, float, Consensus]]:
+    """Yield every layer's words for messages, weight and result; of one question it is `result`."""
+    if not isinstance(result, Joint):
+        yield "", 1.0, result
+        return
+    for one in plan.task.layers:
+        if one.name in result.layers:
+            yield f"{one.name}: ", one.weight, result.layers[one.name]
 
 
 def _known(crowd: Crowd) -> Crowd | None:
@@ -235,7 +348,12 @@ class MoreAnswers(NamedTuple):
 
 
 def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> MoreAnswers | None:
-    """Return what n more answers to the least certain items are worth."""
+    """Return what n more answers to the least certain items are worth, in all layers together."""
+    if isinstance(result, Joint):
+        each = [(w, value_of_asking(plan, r.crowd, r, n)) for _, w, r in results_of(plan, result)]
+        more = [(w, one) for w, one in each if one is not None]
+        right = sum(w * one.right for w, one in more)
+        return MoreAnswers(max(one.answers for _, one in more), right) if more else None
     # None for methods whose shares are no probabilities
     if result.entropy is None or not crowd.n_tokens:
         return None
@@ -248,8 +366,13 @@ def value_of_asking(plan: Plan, crowd: Crowd, result: Consensus, n: int) -> More
     return MoreAnswers(len(found.gain), float(found.gain.sum()))
 
 
-def right_share(result: Consensus) -> float | None:
+def right_share(plan: Plan, result: Consensus) -> float | None:
     """Return the expected share of right tokens, if labels are drawn by their probabilities."""
+    if isinstance(result, Joint):  # the mean of the layers, by weight
+        each = [(w, right_share(plan, one)) for _, w, one in results_of(plan, result)]
+        known = [(w, one) for w, one in each if one is not None]
+        total = sum(w for w, _ in known)
+        return sum(w * one for w, one in known) / total if total else None
     # None for methods whose shares are no probabilities
     if result.entropy is None or not len(result.codes):
         return None
@@ -258,6 +381,12 @@ def right_share(result: Consensus) -> float | None:
 
 def gold_free_warnings(result: Consensus, gold: NDArray[np.int16] | None) -> list[str]:
     """Return what should be known before the labels are trusted; known labels may run away."""
+    if isinstance(result, Joint):
+        return [
+            f"{name}: {line}"
+            for name, one in result.layers.items()
+            for line in gold_free_warnings(one, one.crowd.gold)
+        ]
     codes = result.codes if gold is None else np.where(gold >= 0, np.int16(-1), result.codes)
     return [*check_plausibility(result.crowd, codes).warnings, *result.cautions]
 
@@ -306,7 +435,7 @@ def judge(
         families=result.families,
     )  # fmt: skip
     stated = state_workers(known, threshold=rules.threshold, sure=rules.sure)
-    unit = "texts" if plan.is_single else "spans"
+    unit = "spans" if not known.is_classification else "texts" if known.wholes is None else "labels"
     rows = {
         one.worker: {
             "verdict": one.verdict, "why": one.why, "by": said.by, "measure": said.measure,
@@ -329,6 +458,30 @@ def judge(
     ]
     room = max(0, n_workers - len(barred) - plan.redundancy.max)
     return {"workers": rows, "drop": failed[:room] if rules.drop else []}
+
+
+def _order(row: Mapping[str, Any]) -> tuple[bool, bool, float]:
+    """Order verdicts: the worst first, those of which nothing is known last."""
+    return not row["by"], row["verdict"] != DROP, row["mean"]
+
+
+def judged_together(plan: Plan, each: Mapping[str, Any]) -> Any:
+    """Return one judgement of several layers': of every worker the worst, and what all of them say.
+
+    Who is dropped for a layer is dropped: a page asks all of them.
+    """
+    rows: dict[str, dict[str, Any]] = {}
+    for worker in dict.fromkeys(name for one in each.values() for name in one["workers"]):
+        every = {name: one["workers"].get(worker) for name, one in each.items()}
+        own = {name: row for name, row in every.items() if row is not None}
+        worst = min(own.values(), key=_order)
+        said = "; ".join(f"{name}: {row['said']}" for name, row in own.items())
+        family: dict[str, Any] = next((row for row in own.values() if "family" in row), {})
+        more: dict[str, Any] = {k: family[k] for k in ("family", "effective") if k in family}
+        rows[worker] = {**worst, **more, "said": said}
+    weights = {one.name: one.weight for one in plan.task.layers}
+    dropped = [worker for name, one in each.items() if weights[name] for worker in one["drop"]]
+    return {"workers": rows, "drop": list(dict.fromkeys(dropped))}
 
 
 def _flags(plan: Plan, crowd: Crowd, result: Consensus, probes: Crowd | None) -> list[QualityFlag]:
@@ -357,9 +510,10 @@ class QualificationTest:
         """See who has answered the whole test, and bar who failed it."""
         if not self.items or self.control is None:
             return
-        crowd = self.ledger.crowd()
-        there = set(crowd.item_ids.to_pylist())
-        given = {item: crowd.answers_of(item) if item in there else {} for item in self.items}
+        given = {
+            item: {row.worker: row.labels for row in self.ledger.given(item) if row.counts}
+            for item in self.items
+        }
         self._taken = set.intersection(*(set(answers) for answers in given.values()))
         truth = [self.inputs.control[item] for item in self.items]
         for worker in sorted(self._taken - set(self.ledger.records("bar"))):
@@ -411,10 +565,10 @@ class AskingByGain:
     ledger: SqlLedger
 
     def ask(self, crowd: Crowd, result: Consensus, label: Label, left: int) -> Picks:
-        """Choose the answers that promise most for their price."""
-        habits = learn_habits(result)
-        probs = posterior_of(result, habits)
-        promised = item_gain(probs, crowd.offsets, habits.mean)
+        """Choose the answers that promise most for their price, in all layers together."""
+        results = results_of(self.inputs.plan, result)
+        layers = [Gains.of(one, crowd, weight) for _, weight, one in results]
+        promised = sum((one.promised for one in layers), np.zeros(crowd.n_items))
         closed = pc.is_in(crowd.item_ids, pa.array([*self.inputs.control], pa.string()))
         promised[closed.to_numpy(zero_copy_only=False)] = 0
         told = answer_counts(crowd)
@@ -425,12 +579,7 @@ class AskingByGain:
         names = crowd.item_ids.take(pa.array(order)).to_pylist()
         offers = label.offers(names)
         item = _coded(offers.items, crowd.item_ids)
-        worker = _coded(offers.workers, crowd.worker_ids)
-        tables = np.concatenate([habits.tables, habits.mean[None]])  # -1 is the mean worker
-        gain = pair_gain(probs, crowd.offsets, tables, item, worker)
-        if result.families is not None:
-            added = _added(result.families, crowd, offers.workers, item)
-            gain = np.where(added < IDLE, 0.0, gain * added)
+        gain = sum((one.of_offers(item, offers.workers) for one in layers), np.zeros(len(item)))
         counts = dict(zip(names, told[order].tolist(), strict=True))
         return self._cheapest(offers, gain, counts, left)
 
@@ -479,6 +628,48 @@ class AskingByGain:
         drawn = [hash64(f"{seed}\0{offers.items[n]}\0{offers.workers[n]}") for n in kept.tolist()]
         order = np.lexsort((np.array(drawn, np.uint64), -value))
         return [int(n) for n in kept[order]]
+
+
+@dataclass(frozen=True)
+class Gains:
+    """What answers promise for one layer, or for the only question."""
+
+    result: Consensus
+    weight: float
+    habits: Habits
+    probs: Floats  # [n_tokens, J], the posterior
+    index: Ints  # [n_items], of which item of the campaign every item of the result is a part
+    promised: Floats  # [n], by item of the campaign, of the mean worker
+
+    @classmethod
+    def of(cls, result: Consensus, crowd: Crowd, weight: float) -> Gains:
+        """Work them out for the items of a campaign, those of `crowd`."""
+        ids, part = whole_index(result.crowd)
+        index = _coded(ids, crowd.item_ids)[part]
+        habits = learn_habits(result)
+        probs = posterior_of(result, habits)
+        own = weight * item_gain(probs, result.crowd.offsets, habits.mean)
+        promised = np.bincount(index, own, crowd.n_items).astype(np.float64)
+        return cls(result, weight, habits, probs, index, promised)
+
+    def of_offers(self, item: Ints, workers: list[str]) -> Floats:
+        """Return the gain of answers of workers to items of the campaign, float64 [n_offers]."""
+        crowd, order = self.result.crowd, np.argsort(self.index, kind="stable")
+        first, end = (np.searchsorted(self.index[order], item, side) for side in SIDES)
+        offer = np.repeat(np.arange(len(item)), end - first)
+        at = np.arange(len(offer)) - np.repeat(np.cumsum(end - first) - end, end - first)
+        part, worker = order[at], _coded(workers, crowd.worker_ids)[offer]
+        # -1 is the mean worker
+        tables = np.concatenate([self.habits.tables, self.habits.mean[None]])
+        gain = self.weight * pair_gain(self.probs, crowd.offsets, tables, part, worker)
+        if self.result.families is not None:
+            names = [workers[n] for n in offer.tolist()]
+            added = _added(self.result.families, crowd, names, part)
+            gain = np.where(added < IDLE, 0.0, gain * added)
+        return np.bincount(offer, gain, len(item)).astype(np.float64)
+
+
+SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
 def _coded(names: list[str], ids: pa.Array) -> Ints:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goldspan.aggregation import Consensus
+from goldspan.aggregation.layered import Joint
 from goldspan.campaign.auditing import (
     CHECK,
     DRAW,
@@ -31,11 +32,12 @@ from goldspan.campaign.judging import (
     GAIN,
     SEEN,
     VERDICTS,
-    Aggregating,
     AskingByGain,
-    crowd_for,
+    aggregating,
     gold_free_warnings,
+    items_for,
     judge,
+    judged_together,
     kept,
     right_share,
     value_of_asking,
@@ -69,12 +71,13 @@ from goldspan.campaign.stopping import NEXT
 from goldspan.campaign.suggestions import blind_answers
 from goldspan.campaign.workforce import Workforce, probes_of
 from goldspan.crowd import Crowd
+from goldspan.crowd.questions import longest, span_of
 from goldspan.errors import InputError
 from goldspan.protocols import Runner
 from goldspan.selection.base import CONTROL as RANDOM
 from goldspan.selection.base import Cost
 from goldspan.selection.schedule import Schedule, read_selector
-from goldspan.spans.parts import fit, nest, places_in
+from goldspan.spans.parts import fit, nest, places_in, write_parts
 from goldspan.workers.stopping import answer_counts
 
 if TYPE_CHECKING:
@@ -241,6 +244,22 @@ class CampaignState:
             found["model"] = measured([every[n] for n in rest.tolist()], predicted, encoding).value
         return found
 
+    def verdicts(self, barred: set[str], n_workers: int) -> dict[str, Any]:
+        """Judge all workers by their answers without a suggestion."""
+        plan, ledger, result = self.inputs.plan, self.ledger, self.result
+        assert result is not None  # there are answers
+        found: dict[str, Any]
+        if isinstance(result, Joint):
+            each = {}
+            for name, one in result.layers.items():
+                own = blind_answers(ledger, one.crowd.with_gold(one.known))
+                each[name] = judge(plan, own, one, barred, n_workers)
+            found = judged_together(plan, each)
+        else:
+            crowd, probes = blind_answers(ledger, self.crowd), probes_of(ledger, self.crowd)
+            found = judge(plan, crowd, result, barred, n_workers, probes)
+        return found
+
     def probe(self) -> list[str]:
         """Predict some items of the pool, always the same; nothing without a model."""
         if self.trained is None:
@@ -280,7 +299,7 @@ class Snapshot:
     @cached_property
     def crowd(self) -> Crowd:
         """The answers that count."""
-        return crowd_for(self.inputs.plan, self.owner.ledger)
+        return self.owner.ledger.crowd(items_for(self.inputs.plan))
 
     @cached_property
     def result(self) -> Consensus | None:
@@ -290,17 +309,44 @@ class Snapshot:
     @cached_property
     def given(self) -> dict[str, list[str]]:
         """Labels by item, gold questions aside; also of items that only their words label."""
-        found = {} if self.result is None else self.result.tagged_by_id()
+        found = self._learned_tags() if isinstance(self.result, Joint) else (
+            {} if self.result is None else self.result.tagged_by_id()
+        )  # fmt: skip
         return {
             name: tags
             for name, tags in found.items()
             if name not in self.inputs.control and None not in tags
         }
 
+    @cached_property
+    def answers(self) -> dict[str, dict[str, Any]]:
+        """Of a task of several layers the labels by item, as answers have them."""
+        result, pool = self.result, self.inputs.pool
+        if not isinstance(result, Joint):
+            return {}
+        return result.answers(lambda item: self.inputs.tokens_of(pool.place[item]))
+
+    def _learned_tags(self) -> dict[str, Any]:
+        """Return the labels of the layer that a model learns; of spans that overlap the longest."""
+        learned, found = self.inputs.plan.task.learned, dict[str, list[str]]()
+        for name, answer in self.answers.items():
+            value = None if learned is None else answer.get(learned.name)
+            if value is None:
+                continue
+            if isinstance(value, str):
+                found[name] = [value]
+                continue
+            spans = [span_of(one) for one in value]
+            n_tokens = len(self.inputs.words[self.inputs.pool.place[name]])
+            labels = write_parts(longest(spans), n_tokens, self.inputs.codec.encoding)
+            tags = fit(labels, {}, self.inputs.codec.encoding)
+            found[name] = [tag or "O" for tag in tags]
+        return found
+
     def _on_pool(self) -> dict[str, list[str]]:
         """Return labels by item on the tokens of the pool; the model learns no parts of tokens."""
         crowd, inputs, found = self.crowd, self.inputs, dict(self.given)
-        if inputs.plan.is_single or crowd.token_start is None:
+        if inputs.plan.is_single or crowd.token_start is None:  # or it has several layers
             return found
         for n, name in enumerate(crowd.item_ids.to_pylist()):
             part, place = slice(*crowd.offsets[n : n + 2].tolist()), inputs.pool.place[name]
@@ -407,9 +453,9 @@ class Steps:
         made = cls(
             Picking(inputs, ledger),
             label or SOURCES[plan.crowd.source](inputs, ledger),
-            Aggregating(plan, ledger, runner),
+            aggregating(plan, ledger, runner),
             make_model(
-                plan.model.name, plan.model.params, inputs.pool, plan.seed, value,
+                plan.learner, plan.model.params, inputs.pool, plan.seed, value,
                 single=plan.is_single, runner=runner,
             ),
             Evaluating(inputs),
@@ -723,13 +769,9 @@ class Campaign:
             self.ledger.bar(worker, self.steps.label.now())
 
     def _verdicts(self, barred: set[str]) -> dict[str, Any]:
-        crowd, result = self.progress.crowd, self.progress.result
-        assert result is not None  # there are answers
         simulated = self.inputs.plan.crowd.source == "simulated"
-        n = self._n_places() if simulated else crowd.n_workers
-        own, probes = blind_answers(self.ledger, crowd), probes_of(self.ledger, crowd)
-        found: dict[str, Any] = judge(self.inputs.plan, own, result, barred, n, probes)
-        return found
+        n = self._n_places() if simulated else self.progress.crowd.n_workers
+        return self.progress.verdicts(barred, n)
 
     def _facts(self, number: int, name: str) -> dict[str, Any]:
         """Measure what there is after a round."""
@@ -760,7 +802,7 @@ class Campaign:
             "stable": found.stability(number, probe["labels"]),
             "ask_again": self._ask_again(found.crowd, found.result),
             "pool": len(self.inputs.ids) - len(self.inputs.control),
-            "right": None if found.result is None else right_share(found.result),
+            "right": None if found.result is None else right_share(self.inputs.plan, found.result),
             "warnings": (
                 [] if found.result is None else gold_free_warnings(found.result, found.crowd.gold)
             ),

@@ -452,7 +452,7 @@ def rules_of(by: str) -> list[Selector]:
 
 def _models(plan: Plan, pool: Pool) -> tuple[Model, ...]:
     chosen, single = plan.model, plan.is_single
-    made = make_model(chosen.name, chosen.params, pool, plan.seed, lambda *_: 0.0, single=single)
+    made = make_model(plan.learner, chosen.params, pool, plan.seed, lambda *_: 0.0, single=single)
     return made.models if isinstance(made, Best) else (made,)
 
 
@@ -487,13 +487,13 @@ def _unanswered(plan: Plan, trained: Trained, pool: Pool) -> Iterator[str]:
 
 
 def _made_up(plan: Plan, pool: Pool, items: NDArray[np.int64]) -> Labels:
-    task = plan.task
+    task = plan.task.learned or plan.task
     if task.labels:
         return [[task.labels[n % len(task.labels)]] for n in range(len(items))]
     lengths = pool.n_tokens[items].tolist()
     spans = [[Span(task.types[n % len(task.types)], 0, 1)] for n in range(len(items))]
     pairs = zip(spans, lengths, strict=True)
-    return [write(some, length, encoding=task.encoding) for some, length in pairs]
+    return [write(some, length, encoding=plan.task.encoding) for some, length in pairs]
 
 
 def _sentences(types: Sequence[str], encoding: str) -> Crowd:

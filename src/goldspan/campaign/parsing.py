@@ -80,6 +80,27 @@ def _task(plan: Any) -> Iterator[str]:
         yield "task.encoding: PLAIN tags have no spans: give labels in place of types, or BIO"
 
 
+def _layer(layer: Any) -> Iterator[str]:
+    """Check one of several questions."""
+    kind, choices = layer.kind, (layer.types, layer.labels)
+    own, other = choices if kind == "spans" else choices[::-1]
+    if not own or other:
+        key = "types" if kind == "spans" else "labels"
+        yield f'a layer of kind "{kind}" has {key}, and nothing else to choose from'
+    if len(set(own)) < len(own):
+        yield f"a name appears twice in {', '.join(own)}"
+    if kind == "label" and len(own) == 1:
+        yield "there must be at least two labels to choose from"
+    if layer.overlapping and kind != "spans":
+        yield "overlapping belongs to spans"
+    if layer.ordinal and kind != "label":
+        yield 'ordinal belongs to kind = "label", of which one is chosen'
+    try:
+        _ = layer.question.codec
+    except InputError as error:
+        yield str(error)
+
+
 def _layers(plan: Any) -> Iterator[str]:
     """Check the questions of a task that has several."""
     task = plan.task
@@ -89,26 +110,9 @@ def _layers(plan: Any) -> Iterator[str]:
     if len(set(names)) < len(names):
         yield f"task.layers: a name appears twice in {', '.join(names)}"
     for one in task.layers:
-        path = f"task.layers: {one.name}"
-        own, key, other = (
-            (one.types, "types", one.labels)
-            if one.kind == "spans"
-            else (one.labels, "labels", one.types)
-        )
-        if not own or other:
-            yield f'{path}: a layer of kind "{one.kind}" has {key}, and nothing else to choose from'
-        if len(set(own)) < len(own):
-            yield f"{path}: a name appears twice in {', '.join(own)}"
-        if one.kind == "label" and len(own) == 1:
-            yield f"{path}: there must be at least two labels to choose from"
-        if one.overlapping and one.kind != "spans":
-            yield f"{path}: overlapping belongs to spans"
-        if one.ordinal and one.kind != "label":
-            yield f'{path}: ordinal belongs to kind = "label", of which one is chosen'
-        try:
-            _ = one.question.codec
-        except InputError as error:
-            yield f"{path}: {error}"
+        yield from (f"task.layers: {one.name}: {fault}" for fault in _layer(one))
+        if one.kind == "labels" and one.required and plan.crowd.source == "simulated":
+            yield f"task.layers: {one.name}: simulated workers may choose none: required = false"
     if sum(one.kind == "spans" for one in task.layers) > 1:
         yield (
             "task.layers: there is one layer of spans at most: put all types into it, with "
@@ -116,7 +120,12 @@ def _layers(plan: Any) -> Iterator[str]:
         )
     if task.tokens and plan.is_single:
         yield "task.tokens: belongs to spans"
-    if task.layers and not any(one.weight for one in task.layers):
+    yield from _of_one_question(plan)
+
+
+def _of_one_question(plan: Any) -> Iterator[str]:
+    """Check what a task of several layers cannot have."""
+    if not any(one.weight for one in plan.task.layers):
         yield "task.layers: weight is 0 everywhere: nothing would ever be asked again"
     if plan.crowd.source == "replay":
         yield "task.layers: a recorded crowd answers one question: give types or labels"

@@ -437,10 +437,9 @@ class Plan(Section):
 
     @property
     def codec(self) -> Codec:
-        """The tags of the task; of several layers those that a model learns."""
-        names, learned = self.task.labels or self.task.types, self.task.learned
-        if self.task.layers:
-            names = () if learned is None else learned.types or learned.labels
+        """The tags of the task; of several layers those of the one that a model learns."""
+        asked = self.task.learned or next(iter(self.task.layers), self.task)
+        names = asked.types or asked.labels
         return Codec.from_types(names, "PLAIN" if self.is_single else self.task.encoding)
 
     @property
@@ -452,6 +451,11 @@ class Plan(Section):
     def method(self) -> str:
         """How answers become labels; a campaign keeps what it began with, see `method_of`."""
         return self.aggregate.method or DEFAULT
+
+    @property
+    def learner(self) -> str:
+        """The name of the model; none learns any number of labels."""
+        return "none" if self.task.layers and self.task.learned is None else self.model.name
 
     def method_for(self, layer: Layer | None) -> tuple[str, dict[str, Any]]:
         """Return method and parameters for a layer; a scale has its own unless one is named."""

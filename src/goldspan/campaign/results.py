@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
+from goldspan.aggregation.layered import Joint
 from goldspan.annotators.base import WorkerEntry
 from goldspan.campaign.auditing import certificate, checks_of, times_of, work_of
 from goldspan.campaign.changes import changes, guideline_versions, plan_in_force
 from goldspan.campaign.crowds import HOUR
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.judging import VERDICTS, Aggregating, crowd_for
+from goldspan.campaign.judging import VERDICTS, aggregating, items_for
 from goldspan.campaign.loop import Campaign
 from goldspan.campaign.plan import NAMES, PEOPLE, Plan
 from goldspan.campaign.stopping import NEXT, curve_of
@@ -205,7 +206,7 @@ class CampaignRecord:
             tuple(np.bincount(np.array(filled, np.int64)).tolist()),
             coverage_of(pool, [one["items"] for one in picks.values() if one["items"]]),
             last if last is not None and last["stop"] else None,
-            _money(ledger, plan, crowd, pool) if plan.is_paid else None,
+            _money(ledger, plan, crowd) if plan.is_paid else None,
             _counts(ledger, crowd, pool),
             tuple(guideline_versions(ledger, crowd)),
             tuple(last_warnings(rounds)),
@@ -342,11 +343,10 @@ def _control(ledger: SqlLedger) -> set[str]:
     return {row["item"] for row in _slots(ledger, control=True)}
 
 
-def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd, pool: Crowd) -> dict[str, Any]:
+def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd) -> dict[str, Any]:
     totals = ledger.totals()
-    lengths = (pool.offsets[1:] - pool.offsets[:-1]).tolist()
     price = _fixed_price(plan, crowd)
-    costs = dict(zip(pool.item_ids.to_pylist(), map(price, lengths), strict=True))
+    costs = {item: price(n_tokens) for item, n_tokens in ledger.n_tokens().items()}
     # An item that still waits for its first answers is not labelled.
     labelled = [
         row["item"] for row in _slots(ledger, control=False) if 0 < row["filled"] >= row["wanted"]
@@ -423,11 +423,13 @@ class ReportData:
     def of(cls, ledger: SqlLedger, result: Consensus | None = None) -> ReportData:
         """Read them from a ledger."""
         plan = Plan.model_validate(plan_in_force(ledger))
-        aggregate, crowd = Aggregating(plan, ledger), crowd_for(plan, ledger)
+        aggregate, crowd = aggregating(plan, ledger), ledger.crowd(items_for(plan))
         if not len(crowd.latest):
             return cls(CampaignRecord.of(ledger), None, None, "")
         made = result or aggregate.labels(crowd)
         record = CampaignRecord.of(ledger, made)
+        if isinstance(made, Joint):
+            return cls(record, made, None, "")
         hidden = _hidden_gold(ledger, crowd)
         if hidden is not None:
             return cls(record, made, replace(made, crowd=crowd.with_gold(hidden)), HIDDEN)
@@ -494,7 +496,8 @@ def write_exports(
             spreadsheet may take for formulas.
 
     Returns:
-        The files: gold.conll (single labels: gold.csv), spans.jsonl, tagger.goldspan (an encoder:
+        The files: gold.conll (single labels: gold.csv), spans.jsonl (several layers: layers.jsonl
+        in place of both), tagger.goldspan (an encoder:
         the folder tagger; single labels: predictions.csv, every item of the pool), bill.csv,
         rounds.jsonl, record.json. What there is nothing for, is not written: unpaid work has no
         bill.
@@ -525,6 +528,10 @@ def write_exports(
 def _labels(campaign: Campaign, folder: Path, raw_csv: bool) -> Iterator[Path]:
     result = campaign.progress.result
     if result is None:
+        return
+    if isinstance(result, Joint):
+        result.layers.write(folder / "layers.jsonl")
+        yield folder / "layers.jsonl"
         return
     gold = folder / ("gold.csv" if campaign.inputs.plan.is_single else "gold.conll")
     result.write(gold, raw_csv=raw_csv)

@@ -7,8 +7,15 @@ from typing import Any
 
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import GAIN
-from goldspan.campaign.plan import Control, Plan
+from goldspan.campaign.plan import Control, Layer, Plan
 from goldspan.money import from_micro
+
+KINDS = {
+    "spans": "spans of the types ",
+    "label": "one of the labels ",
+    "labels": "any number of the labels ",
+}
+"""What is asked, by the kind of a layer."""
 
 
 def cost_range(inputs: CampaignInputs) -> dict[str, Any]:
@@ -104,9 +111,16 @@ def _machines(inputs: CampaignInputs) -> Iterator[str]:
 
 def _work(inputs: CampaignInputs) -> Iterator[str]:
     plan = inputs.plan
-    what = "one of the labels " if plan.is_single else "spans of the types "
-    names = ", ".join(plan.task.labels or plan.task.types)
-    yield f"task: {what}{names}" + ("" if plan.is_single else f", written as {plan.task.encoding}")
+    for layer in plan.task.layers or (plan.task,):
+        names = ", ".join(layer.types or layer.labels)
+        if isinstance(layer, Layer):
+            more = [key for key in ("overlapping", "ordinal") if getattr(layer, key)]
+            more += [] if layer.required or layer.kind == "spans" else ["optional"]
+            yield f"task: {layer.name}, {KINDS[layer.kind]}{', '.join([names, *more])}"
+        elif layer.labels:
+            yield f"task: {KINDS['label']}{names}"
+        else:
+            yield f"task: {KINDS['spans']}{names}, written as {layer.encoding}"
     n = len(inputs.ids)
     yield f"pool: {n} items of {plan.pool.file}"
     yield f"crowd: {_crowd(plan)}"

@@ -284,6 +284,11 @@ def whole_index(crowd: Crowd) -> tuple[list[str], NDArray[np.int64]]:
     return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
 
 
+def whole_ids(crowd: Crowd) -> pa.Array:
+    """Return the id of the item that every item of the crowd is, or is a part of."""
+    return crowd.item_ids if crowd.wholes is None else crowd.wholes
+
+
 def require_flat(crowd: Crowd, what: str) -> None:
     """Raise an error, with what helps, for items with parts, with which something is not possible.
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from goldspan.crowd.io import read_crowd
-from goldspan.crowd.layers import units_of, whole_index
+from goldspan.crowd.layers import ask_each, units_of, whole_index
 from goldspan.crowd.model import Crowd
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Tagged
@@ -151,6 +151,19 @@ def span_of(given: Any) -> PartSpan:
     return PartSpan(**facts)
 
 
+def longest(spans: Iterable[PartSpan]) -> list[PartSpan]:
+    """Return spans without overlaps: of those that overlap the longest stays, of equals the first.
+
+    >>> [one.type for one in longest([PartSpan("A", 0, 1), PartSpan("B", 0, 3)])]
+    ['B']
+    """
+    kept: list[PartSpan] = []
+    for one in sorted(spans, key=lambda one: (one.start - one.end, one.start, one.type)):
+        if all(one.end <= other.start or other.end <= one.start for other in kept):
+            kept.append(one)
+    return sorted(kept, key=lambda one: one.start)
+
+
 def shown_span(span: PartSpan) -> dict[str, Any]:
     """Return a span as pages and answers have it: the characters only where it cuts tokens."""
     first = {"from_char": span.from_char} if span.from_char else {}
@@ -184,14 +197,17 @@ def crowds_of(
 
 
 def _crowd(question: Question, items: Sequence[AnsweredItem], workers: Sequence[str]) -> Crowd:
-    header: dict[str, Any] = {"goldspan": 1, "workers": [*workers]}
+    rows = [_row(question, one) for one in items]
+    tags = question.codec.tags
+    if question.kind == "labels":  # single labels that stand for several
+        said = (one for row in rows for one in (*row["answers"], row.get("gold")) if one)
+        tags = tuple(dict.fromkeys(["[]", *(one["label"] for one in said)]))
+    header = {"goldspan": 1, "workers": [*workers], "encoding": question.codec.encoding}
+    data = "".join(json.dumps(row) + "\n" for row in (header | {"tags": tags}, *rows)).encode()
+    crowd = read_crowd(data, format="spans", several="leave-out")
     if question.kind != "labels":
-        codec = question.codec
-        header |= {"encoding": codec.encoding, "tags": [*codec.tags]}
-    rows = (_row(question, one) for one in items)
-    data = "".join(json.dumps(row) + "\n" for row in (header, *rows)).encode()
-    several = "labels" if question.kind == "labels" else "leave-out"
-    return read_crowd(data, format="spans", several=several)
+        return crowd
+    return ask_each(crowd, [json.loads(tag) for tag in crowd.tagset.tags], question.names)
 
 
 def _row(question: Question, one: AnsweredItem) -> dict[str, Any]:
@@ -212,7 +228,8 @@ def _row(question: Question, one: AnsweredItem) -> dict[str, Any]:
     def said(answer: Answer) -> dict[str, Any] | None:
         given = answer.get(question.name)
         if question.kind != "spans":
-            return None if given is None else {question.kind: given}
+            given = json.dumps(given) if question.kind == "labels" else given
+            return None if given is None else {"label": given}
         return {"spans": list(_places(given or (), one.tokens, row["token_start"]))}
 
     found = [(worker, said(answer), facts) for worker, answer, facts in one.answers]

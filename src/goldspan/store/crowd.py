@@ -83,7 +83,7 @@ def tagset_of(tags: str, encoding: str) -> Codec | Questions:
 
 
 WHO_ANSWERED = Codec(("answered",), "PLAIN")
-"""Tags of the crowd of a campaign of several layers: who answered what; `layers_of` has the rest."""
+"""Tags of the crowd of a task of several layers: who answered what; `layers_of` has the rest."""
 
 
 @dataclass(frozen=True)

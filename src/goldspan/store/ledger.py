@@ -86,6 +86,7 @@ class SqlLedger:
     forgotten = _asks(people.read_tombstones)
     own = _asks(queries.own)
     is_sent = _asks(queries.is_sent)
+    n_tokens = _asks(queries.n_tokens)
     n_coming = _asks(assignments.n_coming)
     last_batch = _asks(queries.last_batch)
     held = _asks(queries.held)

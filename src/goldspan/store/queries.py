@@ -106,6 +106,12 @@ def _answered(connection: Connection, which: str) -> tuple[Items, Sequence[Any],
     return found, rows, Labels.of(connection)
 
 
+def n_tokens(connection: Connection) -> dict[str, int]:
+    """Return how many tokens every item of the pool has, by id."""
+    query = select(items.c.id, items.c.n_tokens).order_by(items.c.number)
+    return {row.id: row.n_tokens for row in connection.execute(query)}
+
+
 def read_records(connection: Connection, kind: str) -> dict[str, dict[str, Any]]:
     """Return all facts of a kind by name, in the order in which they came."""
     found = people.read_notes(connection, kind) if kind in people.KEPT_APART else {}

@@ -33,12 +33,9 @@ from goldspan.campaign.auditing import CHECK, DRAW
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs
-from goldspan.campaign.judging import judge
 from goldspan.campaign.keeping import KeptLabels
 from goldspan.campaign.outlook import ended, outlook
 from goldspan.campaign.protocols import Decision, Stop, Waiting
-from goldspan.campaign.suggestions import blind_answers
-from goldspan.campaign.workforce import probes_of
 from goldspan.crowd import Crowd
 from goldspan.errors import FaultsError, GoldspanError, InputError
 from goldspan.store import SqlLedger
@@ -331,10 +328,7 @@ class Engine:
         workers: Mapping[str, Mapping[str, Any]] = {}
         if result is not None:
             barred = set(self.campaign.ledger.records(BAR))
-            plan = self.campaign.inputs.plan
-            probes = probes_of(self.campaign.ledger, crowd)
-            own = blind_answers(self.campaign.ledger, crowd)
-            workers = judge(plan, own, result, barred, crowd.n_workers, probes)["workers"]
+            workers = self.campaign.progress.verdicts(barred, crowd.n_workers)["workers"]
         answered = crowd.item_ids.filter(pa.array(answer_counts(crowd) > 0))
         control = pa.array(list(self.campaign.inputs.control), pa.string())
         n_control = int(pc.sum(pc.is_in(answered, value_set=control)).as_py() or 0)

@@ -40,7 +40,7 @@ def open_store(
                 _make_private(file)
         ledger = create_ledger(
             place, name=plan.name, cap=plan.cap,
-            currency=plan.prices.currency, tagset=inputs.codec, now=now,
+            currency=plan.prices.currency, tagset=inputs.plan.tagset, now=now,
             private=plan.crowd.is_served,
         )  # fmt: skip
         try:
