@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtr
+from scipy.special import entr, logsumexp, ndtr
 
 from goldspan.aggregation.weighted import (
     IteratedVote,
@@ -127,6 +127,7 @@ class Ordinal(IteratedVote):
             np.eye(n_levels)[middle][:, place],
             probs[:, place],
             is_posterior=True,
+            entropy=np.where(labels.voted, entr(probs).sum(axis=1), 0),
             rounds=rounds,
             item_columns={
                 name: np.where(labels.voted, values, np.nan) for name, values in columns.items()

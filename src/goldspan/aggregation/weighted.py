@@ -256,6 +256,7 @@ class WeightedScores:
     scores: NDArray[np.float64] | None = None  # [n_tokens, n_labels], the largest wins
     probs: NDArray[np.float64] | None = None  # [n_tokens, n_labels]; None: shares of weight
     is_posterior: bool = False  # Whether `probs` are probabilities, by which workers can be judged
+    entropy: NDArray[np.float64] | None = None  # [n_items], of models whose posterior it is
     n_absent: int = 0  # Labels that may be right but that the crowd does not have
     rounds: RoundTrace = AT_ONCE  # How its rounds went
     notes: tuple[str, ...] = ()  # Decisions and warnings
@@ -373,6 +374,7 @@ def _result(
         converged=found.rounds.converged,
         stop_reason=found.rounds.stop_reason,
         notes=notes,
+        entropy=None if found.entropy is None else found.entropy.astype(np.float32),
         item_columns=found.item_columns,
         families=families,
     )

@@ -533,7 +533,7 @@ class Simulated(AnsweringCrowd):
             name: simulate_crowd(known_truth(one), team, seed=self.inputs.plan.seed)
             for name, one in self.inputs.truths.items()
         }
-        found = {}
+        found: dict[str, dict[str, Labels]] = {}
         for n, worker in enumerate(self.workers):
             own = {name: one.answers.take(one.answers.worker == n) for name, one in made.items()}
             answers = answers_of_labels(

@@ -114,9 +114,9 @@ def _work(inputs: CampaignInputs) -> Iterator[str]:
     for layer in plan.task.layers or (plan.task,):
         names = ", ".join(layer.types or layer.labels)
         if isinstance(layer, Layer):
-            more = [key for key in ("overlapping", "ordinal") if getattr(layer, key)]
-            more += [] if layer.required or layer.kind == "spans" else ["optional"]
-            yield f"task: {layer.name}, {KINDS[layer.kind]}{', '.join([names, *more])}"
+            notes = [key for key in ("overlapping", "ordinal") if getattr(layer, key)]
+            notes += [] if layer.required or layer.kind == "spans" else ["optional"]
+            yield f"task: {layer.name}, {KINDS[layer.kind]}{', '.join([names, *notes])}"
         elif layer.labels:
             yield f"task: {KINDS['label']}{names}"
         else:
