@@ -436,6 +436,11 @@ class Plan(Section):
         return bool(self.task.labels) if asked is None else not asked.has_spans
 
     @property
+    def kind(self) -> Literal["spans", "single", "layers"]:
+        """What a page asks for."""
+        return "layers" if self.task.layers else "single" if self.is_single else "spans"
+
+    @property
     def codec(self) -> Codec:
         """The tags of the task; of several layers those of the one that a model learns."""
         asked = self.task.learned or next(iter(self.task.layers), self.task)

@@ -7,13 +7,19 @@ inside – which task is a gold question – can leak by mistake.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from goldspan.spans import Span
 from goldspan.spans.encoding import PartSpan
 
 MOST_SPANS = 5_000
+Kind = Literal["spans", "single", "layers"]
+"""What a task asks for: spans, one label, or several layers."""
+Given = Sequence[Span | PartSpan] | str | Mapping[str, Any]
+"""An answer: spans, a label, or by layer."""
 LONGEST_NOTE = 1_000
 """Characters of what a worker writes about an item."""
 
@@ -69,21 +75,30 @@ class NextBody(Request):
     """The wish for a task, or for the answers of this session: an empty object."""
 
 
-class LabelsBody(Request):
-    """Labels of an item: spans, none of which is an answer too, or one label."""
+Spans = Annotated[list[SpanBody], Field(max_length=MOST_SPANS)]
+Layers = dict[Name, Spans | Annotated[list[Name], Field(max_length=1_000)] | Name | None]
+"""What was answered by layer: spans, any number of labels, a label, or nothing."""
 
-    spans: Annotated[list[SpanBody], Field(max_length=MOST_SPANS)] | None = None
+
+class LabelsBody(Request):
+    """Labels of an item: spans, none of which is an answer too, one label, or several layers."""
+
+    spans: Spans | None = None
     label: Name | None = None
+    layers: Layers | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
-        if (self.spans is None) == (self.label is None):
-            raise ValueError("give either spans or a label")
+    def _one_of_all(self) -> Self:
+        if sum(one is not None for one in (self.spans, self.label, self.layers)) != 1:
+            raise ValueError("give either spans or a label, or layers")
         return self
 
     @property
-    def answer(self) -> list[PartSpan] | str:
+    def answer(self) -> Given:
         """The labels, as the campaign takes them."""
+        if self.layers is not None:
+            kept: dict[str, Any] = self.model_dump(exclude_none=True)["layers"]
+            return kept
         if self.label is not None:
             return self.label
         return [
@@ -139,6 +154,7 @@ class Suggested(BaseModel):
 
     spans: list[SpanBody] | None = None
     label: str | None = None
+    layers: Layers | None = None
 
 
 class Task(BaseModel):
@@ -157,7 +173,7 @@ class Task(BaseModel):
     tokens: list[str]
     text: str | None = None
     starts: list[int] | None = None
-    kind: Literal["spans", "single"]
+    kind: Kind
     expires: int
     training: bool = False
     suggestion: Suggested | None = None
@@ -181,12 +197,10 @@ class NextAnswer(BaseModel):
     completion: Completion | None = None
 
 
-class Feedback(BaseModel):
+class Feedback(Suggested):
     """In training: whether the answer was right, and the right one."""
 
     right: bool
-    spans: list[SpanBody] | None = None
-    label: str | None = None
 
 
 class AnswerAnswer(BaseModel):
@@ -211,14 +225,12 @@ class GivenAnswer(BaseModel):
     answers: list[OwnAnswer]
 
 
-class RecallAnswer(BaseModel):
+class RecallAnswer(Suggested):
     """A task that was answered, with the answer, and why it cannot be changed, "" if it can."""
 
     task: Task
     open: bool
     why: str = ""
-    spans: list[SpanBody] | None = None
-    label: str | None = None
 
 
 class ChangeAnswer(BaseModel):

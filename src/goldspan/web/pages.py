@@ -323,7 +323,7 @@ class LabelPage:
             paid=plan.is_paid,
             campaign=inputs.key,
             title=plan.page.title or plan.name,
-            kind="single" if plan.is_single else "spans",
+            kind=plan.kind,
             labels=plan.task.labels or plan.task.types,
             instructions=inputs.guideline,
             skip_reasons=plan.page.skip_reasons,
@@ -443,7 +443,7 @@ def _page(
     data = {
         "csrf": csrf,
         "reviewer": reviews,
-        "kind": "single" if plan.is_single else "spans",
+        "kind": plan.kind,
         "labels": label_keys(plan.task.labels or plan.task.types),
         "currency": plan.prices.currency,
         "paid": plan.is_paid and not reviews,

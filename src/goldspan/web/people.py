@@ -6,7 +6,7 @@ import threading
 import time
 from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import DECISION, TestScore, score_test
 from goldspan.store import SqlLedger, queries
-from goldspan.store.answers import CHANGED
+from goldspan.store.answers import CHANGED, Labels
 from goldspan.store.people import n_forgotten as n_forgotten_in
 from goldspan.store.queries import NewAnswer
 
@@ -27,10 +27,9 @@ TEST, KEEP, DROP = "test", "keep", "drop"
 """What a requester decides about a worker."""
 FRESH = 1.0
 """Seconds after which it is looked again whether somebody was forgotten."""
-Labels = Sequence[str | None]
 
 
-def decided_labels(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, list[str]]:
+def decided_labels(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the labels that were decided, by item: the last decision that was not taken back."""
     last = {row["item"]: row["labels"] for row in rows.values()}
     return {item: labels for item, labels in last.items() if labels is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from hmac import digest
 from typing import Any, TypeVar
@@ -17,15 +17,15 @@ from goldspan.campaign.crowds import ENDED
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import VERDICTS, TestScore, families_of, score_test
 from goldspan.campaign.plan import Plan
-from goldspan.campaign.suggestions import spans_of, suggestion_for
+from goldspan.campaign.suggestions import suggestion_for
+from goldspan.crowd.questions import shown_span
 from goldspan.errors import FaultsError, InputError
 from goldspan.money import from_micro
 from goldspan.protocols import Lease, Price, Receipt
-from goldspan.spans import Span
 from goldspan.spans.encoding import PartSpan
 from goldspan.spans.parts import check_cuts, places_in, read_parts, write_parts
 from goldspan.store import SqlLedger, answers, assignments, queries
-from goldspan.store.answers import CHANGED
+from goldspan.store.answers import CHANGED, Labels
 from goldspan.store.engine import BoundError
 from goldspan.store.facts import (
     Bound,
@@ -38,6 +38,7 @@ from goldspan.store.journal import Entry
 from goldspan.store.people import new_worker
 from goldspan.store.queries import CountedAnswer, NewAnswer
 from goldspan.web.errors import Refused
+from goldspan.web.models import Given
 from goldspan.web.people import BAR, GOLD, People, Person, decided_labels
 from goldspan.web.settings import Keys, Signer
 
@@ -65,7 +66,7 @@ class Tasks:
         number = self.inputs.pool.place[lease.item] ^ self._mask(mark)
         return {
             "id": self._seal.sign({"n": number, "m": mark, "w": lease.worker}),
-            "kind": "single" if self.inputs.plan.is_single else "spans",
+            "kind": self.inputs.plan.kind,
             **self.shown(lease.item),
             "expires": lease.expires,
             "training": practice,
@@ -83,9 +84,17 @@ class Tasks:
             raise Refused("invalid", "The items changed meanwhile: load the page again.", 422)
         return item
 
-    def labels(self, item: str, answer: Sequence[Span | PartSpan] | str) -> list[Any]:
-        """Turn an answer into labels, one per token or its parts."""
+    def labels(self, item: str, answer: Given) -> Labels:
+        """Turn an answer into labels, one per token or its parts, or by layer."""
         task = self.inputs.plan.task
+        if task.questions is not None:
+            words = self.inputs.words[self.inputs.pool.place[item]]
+            try:
+                return task.questions.clean(answer, len(words), words)
+            except InputError as error:
+                raise Refused("invalid", f"The answer does not fit: {error}.", 422) from None
+        if isinstance(answer, Mapping):
+            raise Refused("invalid", "This campaign asks one question, not several layers.", 422)
         if self.inputs.plan.is_single:
             if not isinstance(answer, str) or answer not in task.labels:
                 raise Refused("invalid", f"Choose one of {', '.join(task.labels)}.", 422)
@@ -120,9 +129,15 @@ class Tasks:
         words, starts = self.inputs.words[number], self.inputs.pool.starts_of(number)
         return {"tokens": list(words), "text": text, "starts": starts}
 
-    def spans(self, labels: Sequence[Any]) -> list[dict[str, Any]]:
-        """Return known labels as the page shows spans."""
-        return [shown_span(span) for span in read_parts(labels, self.inputs.codec.encoding)]
+    def answer(self, labels: Labels) -> dict[str, Any]:
+        """Return labels as pages have them: `spans`, a `label`, or `layers`."""
+        if isinstance(labels, Mapping):
+            return {"layers": labels}
+        if self.inputs.plan.is_single:
+            return {"label": labels[0]}
+        tags = [label or "O" for label in labels]
+        spans = read_parts(tags, self.inputs.codec.encoding)
+        return {"spans": [shown_span(span) for span in spans]}
 
     def places(self, item: str, starts: Sequence[int]) -> list[tuple[int, int]]:
         """Return of every part of an item's tokens the token and the place in it."""
@@ -134,13 +149,6 @@ class Tasks:
 
     def _mask(self, mark: str) -> int:
         return int.from_bytes(digest(self._key, f"mask {mark}".encode(), "sha256")[:6])
-
-
-def shown_span(span: PartSpan) -> dict[str, Any]:
-    """Return a span as pages have it: the characters only where it cuts tokens."""
-    first = {"from_char": span.from_char} if span.from_char else {}
-    last = {"to_char": span.to_char} if span.to_char else {}
-    return {"start": span.start, "end": span.end, "type": span.type, **first, **last}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -175,12 +183,13 @@ class Asking:
         return got[0] if got else None
 
     def take(
-        self, entry: Entry, key: str, worker: str, item: str, labels: Sequence[str | None]
+        self, entry: Entry, key: str, worker: str, item: str, labels: Labels
     ) -> tuple[Receipt, NewAnswer | None]:
         """Keep an answer, and ask nothing more of a worker who fails the test with it."""
         last = self.people.catch_up(entry.connection).last
         own = self.inputs.plan.entry_of_person(worker)
-        cost = None if own is None else own.tariff.cost(len(labels))
+        words = self.inputs.words[self.inputs.pool.place[item]]
+        cost = None if own is None else own.tariff.cost(len(words))
         receipt = answers.submit(entry, key, worker, item, labels, self.ledger.tagset, cost)
         if receipt.repeated or receipt.status == "conflict":
             return receipt, None
@@ -274,7 +283,7 @@ class Asking:
             return person.control.index(item) < n
         return len(person.control) < n
 
-    def _failure(self, worker: str, item: str, labels: Sequence[str | None]) -> str:
+    def _failure(self, worker: str, item: str, labels: Labels) -> str:
         """Return why a worker has failed the test with an answer that comes now, "" if not."""
         control, person = self.inputs.plan.control, self.people[worker]
         if control is None or not control.first or not control.least:
@@ -412,9 +421,7 @@ class Work:
             del self._counted[worker]  # others were faster than it was counted on
         return {**self._without_task(worker), "me": self._me(worker)}
 
-    def submit(
-        self, worker: str, task: str, key: str, answer: Sequence[Span | PartSpan] | str
-    ) -> dict[str, Any]:
+    def submit(self, worker: str, task: str, key: str, answer: Given) -> dict[str, Any]:
         """Take an answer; the same key again gives the same reply and changes nothing."""
         item = self.tasks.item(worker, task)
         labels = self.tasks.labels(item, answer)
@@ -459,15 +466,10 @@ class Work:
         with self.ledger.database.read() as connection:
             own = self._own(connection, worker, item)
             why = self._closing(connection, worker, since, is_over=is_over)(own)
-        labels = [label or "O" for label in own.labels]
-        answer = {"label": labels[0]} if self.inputs.plan.is_single else {
-            "spans": self.tasks.spans(labels)
-        }  # fmt: skip
+        answer = self.tasks.answer(own.labels)
         return {"task": self._shown(worker, own.item), "open": not why, "why": why, **answer}
 
-    def change(
-        self, worker: str, task: str, key: str, answer: Sequence[Span | PartSpan] | str, since: int
-    ) -> dict[str, Any]:
+    def change(self, worker: str, task: str, key: str, answer: Given, since: int) -> dict[str, Any]:
         """Put another version of an answer in the place of the one that counts.
 
         The same key again gives the same reply and changes nothing.
@@ -573,10 +575,8 @@ class Work:
             one = read_suggestion(connection, worker, item)
         if one is None or not one.shown or one.labels is None:
             return {}
-        if self.inputs.plan.is_single:
-            spans = spans_of(one.labels, self.inputs.codec)
-            return {"suggestion": {"label": spans[0].type}} if spans else {}
-        return {"suggestion": {"spans": self.tasks.spans(one.labels)}}
+        found = self.tasks.answer(one.labels)
+        return {} if found.get("label", "") is None else {"suggestion": found}
 
     def _own(self, connection: Connection, worker: str, item: str) -> CountedAnswer:
         found = queries.own(connection, worker, [item])
@@ -640,14 +640,11 @@ class Work:
         n_items = len(self.inputs.ids)
         return self.ledger.n_coming(worker, self.clock(), MANY, n_items, endless=endless)
 
-    def _feedback(self, worker: str, item: str, labels: Sequence[str]) -> dict[str, Any] | None:
+    def _feedback(self, worker: str, item: str, labels: Labels) -> dict[str, Any] | None:
         if not self.asking.is_practice(worker, item):
             return None
         truth = self.inputs.control[item]
-        right = list(truth) == list(labels)
-        if self.inputs.plan.is_single:
-            return {"right": right, "label": truth[0]}
-        return {"right": right, "spans": self.tasks.spans(truth)}
+        return {"right": truth == labels, **self.tasks.answer(truth)}
 
     def _without_task(self, worker: str) -> dict[str, Any]:
         barred = self.people.why_barred(worker)

@@ -6,14 +6,12 @@ with who and when; it makes no label and judges nobody.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from goldspan.campaign.auditing import CHECK, last_draw, open_items
 from goldspan.campaign.clock import wall_of
 from goldspan.protocols import Lease
-from goldspan.spans import Span
-from goldspan.spans.encoding import PartSpan
 from goldspan.store import SqlLedger
 from goldspan.store.facts import charge, record
 from goldspan.store.journal import Entry
@@ -21,6 +19,7 @@ from goldspan.store.queries import read_fact, read_records
 from goldspan.web.desk import models as m
 from goldspan.web.engine import Engine, Watcher
 from goldspan.web.errors import Refused
+from goldspan.web.models import Given
 from goldspan.web.work import MINUTE, Tasks
 
 
@@ -62,9 +61,7 @@ class Checking:
         message = "The money does not pay for another check." if drawn and is_short else message
         return {"state": "done", "message": message, "me": self._me()}
 
-    def submit(
-        self, who: str, by: str, task: str, key: str, answer: Sequence[Span | PartSpan] | str
-    ) -> dict[str, Any]:
+    def submit(self, who: str, by: str, task: str, key: str, answer: Given) -> dict[str, Any]:
         """Keep what somebody found."""
         item = self.tasks.item(who, task)
         self._keep(who, by, key, {"item": item, "labels": self.tasks.labels(item, answer)})

@@ -29,12 +29,12 @@ from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import DECISION
 from goldspan.campaign.results import drawn_curve, last_warnings
 from goldspan.crowd import Crowd
+from goldspan.crowd.questions import shown_span
 from goldspan.errors import InputError
 from goldspan.money import from_micro
-from goldspan.spans import Span
-from goldspan.spans.encoding import PartSpan
 from goldspan.spans.parts import part_span
 from goldspan.store import SqlLedger, assignments
+from goldspan.store.answers import Labels
 from goldspan.store.facts import record, set_gold
 from goldspan.store.journal import Entry
 from goldspan.store.queries import Asked, Slot, read_records
@@ -44,9 +44,10 @@ from goldspan.web.desk.downloads import Download, Downloads, Pseudonyms, Report,
 from goldspan.web.desk.models import FoundLabel, FoundSpan, FoundSpans, LabelChoice
 from goldspan.web.engine import Engine, Watcher, end
 from goldspan.web.errors import Refused
+from goldspan.web.models import Given
 from goldspan.web.people import BAR, DROP, GOLD, KEEP, TEST, People, decided_labels
 from goldspan.web.settings import Keys, new_id
-from goldspan.web.work import FLAG, Tasks, earned, shown_span
+from goldspan.web.work import FLAG, Tasks, earned
 from goldspan.workers import choose_gold_questions
 from goldspan.workers.verdicts import UNCLEAR
 
@@ -270,7 +271,7 @@ class Desk:
         return m.Overview(
             campaign=self.inputs.key,
             title=plan.page.title or plan.name,
-            kind="single" if plan.is_single else "spans",
+            kind=plan.kind,
             version=live.version,
             state=state,  # type: ignore[arg-type]
             why=why,
@@ -523,7 +524,7 @@ class Desk:
         part = slice((page - 1) * ROWS, page * ROWS)
         return m.Item(
             item=item,
-            kind="single" if inputs.plan.is_single else "spans",
+            kind=inputs.plan.kind,
             **self.tasks.shown(item),
             control=item in inputs.control,
             gold=self._labels(self.gold_labels().get(item)),
@@ -610,9 +611,7 @@ class Desk:
         """Return labels as a page shows them: spans, or one label; None where there are none."""
         if labels is None:
             return None
-        if self.inputs.plan.is_single:
-            return labels[0]
-        return self.tasks.spans([label or "O" for label in labels])
+        return next(iter(self.tasks.answer(labels).values()))
 
     # ----------------------------------------------------------------------------------------------
     # Decisions: each is in the log before it takes effect
@@ -620,7 +619,7 @@ class Desk:
     def adjudicate(
         self,
         item: str,
-        answer: Sequence[Span | PartSpan] | str,
+        answer: Given,
         *,
         by: str = "",  # Who decides, for the log; "" for the requester
         key: str = "",  # Of the request: the same decision again under the same key is kept once
@@ -636,14 +635,14 @@ class Desk:
         labels = self.tasks.labels(item, answer)
         body = {"item": item, "labels": labels, **({"by": by} if by else {})}
 
-        def act(entry: Entry) -> list[str] | None:
+        def act(entry: Entry) -> Any:
             rows = read_records(entry.connection, GOLD)
             if reviews and key not in rows and item in decided_labels(rows):
                 raise Refused("conflict", DECIDED, 409)
             _keep(entry, GOLD, key, body)
             # Sent again, it may come after somebody else's decision, which stands.
             last = decided_labels({**rows, key: body}).get(item)
-            known: Sequence[str | None] = last or [None] * len(labels)
+            known = last or nothing_known(labels)
             set_gold(entry, {item: known}, self.ledger.tagset, control=False)
             return last
 
@@ -669,7 +668,7 @@ class Desk:
             none = {"item": item, "labels": None, "by": by}
             body = {**made[-2], "undone_by": by} if len(made) > 1 else none
             record(entry, GOLD, new_id(), body)
-            known = {item: body["labels"] or [None] * len(made[-1]["labels"])}
+            known = {item: body["labels"] or nothing_known(made[-1]["labels"])}
             set_gold(entry, known, self.ledger.tagset, control=False)
             return body["labels"]
 
@@ -756,6 +755,11 @@ class Desk:
 
 # --------------------------------------------------------------------------------------------------
 # Parts of the views and decisions
+
+
+def nothing_known(labels: Labels) -> Labels:
+    """Return what takes known labels back."""
+    return {} if isinstance(labels, Mapping) else [None] * len(labels)
 
 
 def _keep(entry: Entry, kind: str, key: str, body: Mapping[str, Any]) -> None:

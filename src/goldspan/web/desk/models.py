@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from goldspan.web.models import LabelsBody, Name, Note, Request, SpanBody
+from goldspan.web.models import Kind, LabelsBody, Layers, Name, Note, Request, SpanBody
 
 Scope = Literal["progress", "results", "review", "people", "links", "money", "steer"]
 """The keys of `goldspan.web.security.access.SCOPES`."""
-Labels = list[SpanBody] | str | None
-"""Spans, one label, or nothing yet."""
+Labels = list[SpanBody] | str | Layers | None
+"""Spans, one label, the labels of several layers, or nothing yet."""
 
 
 class View(BaseModel):
@@ -186,7 +186,7 @@ class Overview(View):
 
     campaign: str
     title: str
-    kind: Literal["spans", "single"]
+    kind: Kind
     version: int
     state: Literal["starting", "working", "waiting", "paused", "ending", "ended", "failed"]
     why: str
@@ -386,7 +386,7 @@ class Item(Shown):
     Of the answers, skips and reports there are 50 each on a page; the numbers are of all.
     """
 
-    kind: Literal["spans", "single"]
+    kind: Kind
     control: bool
     gold: Labels
     known: Labels
