@@ -99,7 +99,7 @@ class Suggestion(NamedTuple):
     item: str  # Id of the item
     worker: str  # Id of the worker
     by: str  # Whose labels these are: another worker's id, or "consensus"
-    labels: Sequence[str | None] | None  # One per token; None where nobody had any yet
+    labels: Any  # One per token, or by layer; None where nobody had any yet
     shown: bool  # Whether the worker saw them; else the answer is blind
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import MICRO, to_micro
@@ -22,6 +22,9 @@ from goldspan.params import check_parameters, parameters
 from goldspan.plugins import load
 from goldspan.protocols import PoolItem
 from goldspan.spans import Codec, Span, parse, write
+
+if TYPE_CHECKING:
+    from goldspan.crowd.questions import Answer, Questions
 
 # --------------------------------------------------------------------------------------------------
 # What an annotator is paid, and what a call of a model used.
@@ -127,7 +130,7 @@ class SoftSpan(NamedTuple):
 class ItemAnswer:
     """What an annotator answered about one item.
 
-    Exactly one of `spans`, `classes` and `missing` is given.
+    Exactly one of `spans`, `classes`, `layers` and `missing` is given.
 
     >>> ItemAnswer("s1", spans=(SoftSpan("PER", 0, 1, 0.9),)).labels(Codec.from_types(["PER"]), 2)
     ['B-PER', 'O']
@@ -142,16 +145,19 @@ class ItemAnswer:
     cost: int = 0  # In millionths of the currency unit, also where nothing came of it
     usage: Usage = Usage()  # What a model used
     unplaced: tuple[str, ...] = ()  # What was said and has no place in the text
+    layers: Answer | None = None  # By layer, as `Questions.clean` gives it
     # Whether it was stored before: `cost` and `usage` are what was paid then
     repeated: bool = field(default=False, compare=False)
 
-    def labels(self, codec: Codec, n_tokens: int) -> list[str | None] | None:
-        """Return the hard labels, one per token; None where there is no answer.
+    def labels(self, codec: Codec, n_tokens: int) -> Any:
+        """Return the hard labels, one per token, or by layer; None where there is no answer.
 
         Where the annotator decided, it is what it says. Else spans that are less likely than not
         are left out; of spans that overlap the likelier one stays. Of single labels the likeliest
         counts, of equals the first of the tag set.
         """
+        if self.layers is not None:
+            return {**self.layers}
         if self.tags is not None:
             return [*self.tags]
         if self.classes is not None:
@@ -196,6 +202,10 @@ def answer_of_tags(item: PoolItem, tags: Sequence[str | None], codec: Codec) -> 
 # What is asked, the entry of a plan, and the face of all annotators.
 
 
+Known: TypeAlias = "Sequence[str] | Answer"
+"""Known labels of an item: a tag per token, or by layer."""
+
+
 @dataclass(frozen=True)
 class AnnotationTask:
     """What annotators are asked to do."""
@@ -203,13 +213,14 @@ class AnnotationTask:
     codec: Codec  # The tags: of spans in an encoding, or PLAIN single labels
     instructions: str = ""  # What people are told too: what is to be labelled, with examples
     # Items with known labels, to be shown to models; they are not asked about
-    examples: tuple[tuple[PoolItem, tuple[str, ...]], ...] = ()
+    examples: tuple[tuple[PoolItem, Known], ...] = ()
     folder: Path = Path()  # Where the paths of an entry begin
     cache: Path | None = None  # Folder in which replies of models are kept, if any
     send_text: bool = False  # Whether texts may leave this machine's process for an endpoint
     # Folder in which answers of functions and taggers are kept, for a run that goes on
     answers: Path | None = None
     allow_code: tuple[str, ...] = ()  # Modules, and paths of files, whose code an entry may name
+    questions: Questions | None = None  # The layers, of a task that has several; `codec` is of one
 
     @property
     def is_single(self) -> bool:
@@ -351,6 +362,8 @@ KINDS: dict[str, tuple[str, str]] = {
     "replay": ("goldspan.annotators.crowds:Replayed", "a worker of a recorded crowd"),
 }
 """Annotators that answer when they are called. A new kind is a class and a line here."""
+OF_LAYERS = ("llm", "python")
+"""Those that answer all layers of a task at once."""
 WAITED_FOR = ("people", "files")
 """Annotators that answer when they like: a campaign collects their answers."""
 
@@ -423,10 +436,29 @@ def open_annotator(
             f"worker {found.id}: workers of the kind {found.kind!r} answer when they like, not when"
             f" they are called: they are asked by a campaign (choose from {', '.join(KINDS)})"
         )
+    if task.questions is not None:
+        check_layers(found)
     made = _class_of(found)(found, task)
     if load:
         made.load()
     return made
+
+
+def check_layers(entry: WorkerEntry) -> None:
+    """Reject an entry that cannot answer several layers.
+
+    Raises:
+        InputError: It cannot.
+    """
+    why = ""
+    if entry.kind in KINDS and entry.kind not in OF_LAYERS:
+        why = f"the kind {entry.kind!r} answers one (choose from {', '.join(OF_LAYERS)})"
+    elif entry.probe:
+        why = "a probe finds who pastes answers to one"
+    elif entry.options.get("logprobs"):
+        why = "logprobs are of an answer to one"
+    if why:
+        raise InputError(f"worker {entry.id}: the task has several questions, and {why}")
 
 
 def _class_of(entry: WorkerEntry) -> type[Annotator]:

@@ -19,6 +19,7 @@ from goldspan.annotators.base import (
     Annotator,
     Estimate,
     ItemAnswer,
+    Known,
     SoftSpan,
     Usage,
     WorkerEntry,
@@ -47,6 +48,7 @@ from goldspan.annotators.prompt import (
     content_hash,
     hash_of,
 )
+from goldspan.crowd.questions import Questions, units
 from goldspan.errors import InputError
 from goldspan.params import IsA, Number, OneOf, Whole
 from goldspan.plugins import secret_of
@@ -130,22 +132,29 @@ def _check_variable(name: Any) -> None:
 
 
 def draw_examples(
-    known: Sequence[tuple[PoolItem, tuple[str, ...]]], n: int, seed: int
-) -> tuple[tuple[PoolItem, tuple[str, ...]], ...]:
+    known: Sequence[tuple[PoolItem, Known]], n: int, seed: int
+) -> tuple[tuple[PoolItem, Known], ...]:
     """Draw items with known labels for a prompt: first such that show every label."""
     if n > len(known):
         raise InputError(
             f"{n} examples are wanted, and {len(known)} items with known labels are set aside"
         )
     order = sorted(known, key=lambda one: (hash64(f"{seed}\0{one[0].id}"), one[0].id))
-    chosen: list[tuple[PoolItem, tuple[str, ...]]] = []
-    seen: set[str] = set()
+    chosen: list[tuple[PoolItem, Known]] = []
+    seen: set[Any] = set()
     while len(chosen) < n:
         rest = [one for one in order if one not in chosen]
-        best = max(rest, key=lambda one: len({*one[1]} - seen))  # of equals the first
-        seen |= {*best[1]}
+        best = max(rest, key=lambda one: len(_shown_by(one[1]) - seen))  # of equals the first
+        seen |= _shown_by(best[1])
         chosen.append(best)
     return tuple(chosen)
+
+
+def _shown_by(known: Known) -> set[Any]:
+    """Return the labels that an example shows."""
+    if isinstance(known, Mapping):
+        return {(unit.layer, unit.what.type) for unit in units(known)}
+    return {*known}
 
 
 # --------------------------------------------------------------------------------------------------
@@ -521,7 +530,7 @@ class LanguageModel(Annotator):
         if not readings:
             why = f"{faults[-1]} (after {used.calls} calls)"
             return ItemAnswer(item.id, missing=why, usage=used, repeated=not is_new)
-        answer = pooled(item, readings)
+        answer = pooled(item, readings, self.task.questions)
         answer = replace(answer, unplaced=tuple(map(self._endpoint.shown, answer.unplaced)))
         if answer.spans is not None and self.options.samples == 1:  # it decided, however sure
             tags = written(answer.spans, len(item.tokens), self.task.codec)
@@ -538,8 +547,10 @@ def canonical(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def pooled(item: PoolItem, readings: Sequence[Reading]) -> ItemAnswer:
-    """Make one soft answer of the samples: the mean of what they say.
+def pooled(
+    item: PoolItem, readings: Sequence[Reading], questions: Questions | None = None
+) -> ItemAnswer:
+    """Make one soft answer of the samples: the mean of what they say, of layers what most say.
 
     >>> from goldspan.annotators.prompt import Reading
     >>> one, none = Reading((SoftSpan("PER", 0, 1),)), Reading(())
@@ -548,6 +559,10 @@ def pooled(item: PoolItem, readings: Sequence[Reading]) -> ItemAnswer:
     """
     unplaced = tuple(word for one in readings for word in one.unplaced)
     n = len(readings)
+    if questions is not None:
+        said = [one.layers or {} for one in readings]
+        layers = questions.majority(said, complete=True)
+        return ItemAnswer(item.id, layers=layers, unplaced=unplaced)
     if readings[0].classes is not None:
         names = dict.fromkeys(name for one in readings for name in one.classes or {})
         shares = {k: fmean((one.classes or {}).get(k, 0.0) for one in readings) for k in names}

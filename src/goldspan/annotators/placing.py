@@ -12,12 +12,14 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from goldspan.annotators.base import SoftSpan, without_overlaps
+from goldspan.crowd.questions import shown_span
 from goldspan.errors import InputError
 from goldspan.protocols import PoolItem
 from goldspan.spans import to_tokens
+from goldspan.spans.encoding import PartSpan
 from goldspan.spans.text import locate
 
 _SHOWN = 60
@@ -50,26 +52,32 @@ class Quoted(NamedTuple):
 class Placed:
     """What was placed, and what could not be."""
 
-    # Spans of tokens in order, none of which overlap
+    # Spans of tokens in order, none of which overlap unless they may
     spans: list[SoftSpan] = field(default_factory=list)
     unplaced: list[str] = field(default_factory=list)  # The others, in words
 
-    def settle(self) -> Placed:
-        """Return it without repeated spans, and with those that overlap among the unplaced."""
+    def settle(self, *, overlapping: bool) -> Placed:
+        """Return it without repeated spans, and with those that must not overlap as unplaced."""
         best: dict[tuple[str, int, int], SoftSpan] = {}
         for span in self.spans:
             same = best.get(span[:3])
             if same is None or same.probability < span.probability:
                 best[span[:3]] = span
-        kept = without_overlaps(list(best.values()))
+        kept = [*best.values()] if overlapping else without_overlaps(list(best.values()))
         gone = sorted({*best.values()} - {*kept}, key=lambda span: (span.start, span.end))
         words = [f"{one.type} at tokens {one.start}-{one.end - 1} overlaps another" for one in gone]
         return Placed(kept, [*self.unplaced, *words])
 
+    @property
+    def likely(self) -> list[dict[str, Any]]:
+        """The spans that are no less likely than not, as answers by layer have them."""
+        return [shown_span(PartSpan(*one[:3])) for one in self.spans if one.probability >= 0.5]
+
 
 def place_characters(
-    item: PoolItem, spans: Iterable[tuple[str, int, int, float]], names: Collection[str]
-) -> Placed:
+    item: PoolItem, spans: Iterable[tuple[str, int, int, float]], names: Collection[str], *,
+    overlapping: bool = False,
+) -> Placed:  # fmt: skip
     """Place spans that were said in characters: type, start, end, probability.
 
     A span that cuts a token takes the whole of it.
@@ -86,19 +94,22 @@ def place_characters(
             found.unplaced.append(str(error))
         else:
             found.spans.append(SoftSpan(*span, probability))
-    return found.settle()
+    return found.settle(overlapping=overlapping)
 
 
-def place_quoted(item: PoolItem, said: Sequence[Quoted], names: Collection[str]) -> Placed:
+def place_quoted(
+    item: PoolItem, said: Sequence[Quoted], names: Collection[str], *, overlapping: bool = False
+) -> Placed:
     """Place spans that were said by the numbers of their tokens, by their words, or both.
 
     Where numbers and words disagree, the words decide if the text has them; of several places the
     one that is nearest to the numbers. Without numbers the nth mention of the same words is their
-    nth place in the text that is not within other words that were said. White space and, if need
-    be, capitals, the spelling of accents and typographic signs are passed over.
+    nth place in the text that is not within other words that were said; where spans may overlap
+    also within others, if there is no such place. White space and, if need be, capitals, the
+    spelling of accents and typographic signs are passed over.
     """
     item, found = placeable(item), Placed()
-    bounds, free = _bounds(item), _Free(len(item.tokens))
+    bounds, free = _bounds(item), _Free(len(item.tokens), overlapping=overlapping)
     places: dict[int, tuple[int, int] | str] = {}
     # Longer words first: "York" is then not looked for within the "New York" that was said too.
     for n in sorted(range(len(said)), key=lambda n: -len(_squeezed(said[n].quote or ""))):
@@ -113,14 +124,15 @@ def place_quoted(item: PoolItem, said: Sequence[Quoted], names: Collection[str])
             found.unplaced.append(place)
         else:
             found.spans.append(SoftSpan(one.label, *place, one.probability))
-    return found.settle()
+    return found.settle(overlapping=overlapping)
 
 
 class _Free:
     """The tokens that no quote has taken, and how often the same words were said."""
 
-    def __init__(self, n_tokens: int) -> None:
-        self._taken, self.mentions = bytearray(n_tokens), Counter[str]()
+    def __init__(self, n_tokens: int, *, overlapping: bool) -> None:
+        self._taken, self.mentions = bytearray(n_tokens), Counter[tuple[str, str]]()
+        self.overlapping = overlapping
 
     def take(self, places: Sequence[tuple[int, int]]) -> tuple[int, int] | None:
         """Take the first of some places that is free."""
@@ -154,15 +166,15 @@ def _place(
         return f"{said.label} {quote!r:.{_SHOWN}} is not in the text"
     if first is not None:
         return min(places, key=lambda place: abs(place[0] - first))  # of equals the better
-    words = _squeezed(quote)
+    words = said.label if free.overlapping else "", _squeezed(quote)
     free.mentions[words] += 1
-    place = free.take(places)
-    if place is None and free.mentions[words] > 1:
-        n = max(len(places), free.mentions[words] - 1)
+    nth, place = free.mentions[words], free.take(places)
+    if place is None and nth > (len(places) if free.overlapping else 1):
+        n = max(len(places), nth - 1)
         had = "once" if n == 1 else f"{n} times"
-        times = f"is said {free.mentions[words]} times, and the text has it {had}"
+        times = f"is said {nth} times, and the text has it {had}"
         return f"{said.label} {quote!r:.{_SHOWN}} {times}"
-    return place or places[0]
+    return place or places[nth - 1]
 
 
 def _places(text: str, bounds: Sequence[tuple[int, int]], quote: str) -> list[tuple[int, int]]:

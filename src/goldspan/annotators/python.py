@@ -28,6 +28,7 @@ from goldspan.annotators.base import (
     priced,
 )
 from goldspan.annotators.placing import place_characters, with_text
+from goldspan.crowd.questions import Questions
 from goldspan.errors import InputError
 from goldspan.params import Whole
 from goldspan.plugins import plugins
@@ -97,8 +98,8 @@ class Batched(Annotator):
     @cached_property
     def _head(self) -> list[Any]:
         """What all answers of this annotator have in common."""
-        codec = self.task.codec
-        return [self.entry.kind, asdict(self.options), self.version(), codec.encoding, *codec.tags]
+        asked = self.task.questions or self.task.codec
+        return [self.entry.kind, asdict(self.options), self.version(), asked.encoding, *asked.tags]
 
     def _key(self, item: PoolItem) -> str:
         words = [self._head, item.id, item.text, [*item.tokens], item.group]
@@ -169,6 +170,7 @@ def _plain(answer: ItemAnswer) -> dict[str, Any]:
         "tags": answer.tags,
         "missing": answer.missing,
         "unplaced": answer.unplaced,
+        "layers": answer.layers,
     }
 
 
@@ -181,6 +183,7 @@ def _read(found: dict[str, Any]) -> ItemAnswer:
         None if tags is None else tuple(tags),
         found["missing"],
         unplaced=tuple(found["unplaced"]),
+        layers=found.get("layers"),
         repeated=True,
     )
 
@@ -220,7 +223,8 @@ class PythonCallable(Batched):
     Items are `goldspan.protocols.PoolItem` objects with `id`, `text`, `tokens`, `token_start`. An
     answer about spans is a list of dicts with `start`, `end` (characters of the text), `label` and,
     if there is one, `probability` (or `score`), or of tuples in this order; or a tag per token. A
-    single label is a name, or a dict of probabilities by name. None means that there is no answer.
+    single label is a name, or a dict of probabilities by name. To a task of several layers it is a
+    dict with spans, a name or a list of names by layer. None means that there is no answer.
     """
 
     Options = PythonOptions
@@ -273,6 +277,8 @@ def answer_of(item: PoolItem, value: Any, task: AnnotationTask, who: str) -> Ite
     """Read what a function returned for an item."""
     if value is None:
         return ItemAnswer(item.id, missing="none was given")
+    if task.questions is not None:
+        return _of_layers(item, value, task.questions, f"{who}, item {item.id}")
     if task.is_single:
         return _single(item, value, task, who)
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
@@ -286,6 +292,23 @@ def answer_of(item: PoolItem, value: Any, task: AnnotationTask, who: str) -> Ite
         item, [_span(one, f"{who}, item {item.id}") for one in value], task.names
     )
     return ItemAnswer(item.id, spans=tuple(placed.spans), unplaced=tuple(placed.unplaced))
+
+
+def _of_layers(item: PoolItem, value: Any, questions: Questions, where: str) -> ItemAnswer:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where}: give a dict by layer, not {value!r:.80}")
+    found, unplaced = dict(value), list[str]()
+    for one in questions.each:
+        given = found.get(one.name)
+        if one.kind == "spans" and isinstance(given, list | tuple):
+            said = [_span(span, f"{where}: {one.name}") for span in given]
+            placed = place_characters(item, said, one.names, overlapping=one.overlapping)
+            found[one.name], unplaced = placed.likely, [*unplaced, *placed.unplaced]
+    try:
+        layers = questions.clean(found, len(item.tokens))
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    return ItemAnswer(item.id, layers=layers, unplaced=tuple(unplaced))
 
 
 def _of_tags(item: PoolItem, tags: Sequence[str], task: AnnotationTask, who: str) -> ItemAnswer:

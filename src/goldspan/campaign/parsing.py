@@ -167,12 +167,16 @@ def _simulated(crowd: Any) -> Iterator[str]:
 
 def _workforce(plan: Any) -> Iterator[str]:
     """Check the entries of a mixed workforce."""
+    from goldspan.annotators.base import check_layers
+
     crowd, ids = plan.crowd, set(plan.crowd.names)
     if not crowd.tables:
         yield 'crowd.workers: is missing: source = "mixed" needs entries [[crowd.workers]]'
     for table in crowd.tables:
         try:
             entry = entry_of(table, crowd, plan.prices)
+            if plan.task.layers:
+                check_layers(entry)
         except InputError as error:
             yield f"crowd.workers: {error}"
             continue

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import exp, log, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,9 @@ from goldspan.aggregation import Aggregator, Consensus
 from goldspan.aggregation.families import CAUTION, Families, families_for
 from goldspan.campaign.plan import CONSENSUS, Plan
 from goldspan.crowd import Crowd
+from goldspan.crowd.layers import whole_index
 from goldspan.crowd.model import Answers
+from goldspan.crowd.questions import Answer, Questions, Unit, units
 from goldspan.errors import InputError
 from goldspan.protocols import Suggestion
 from goldspan.spans import Codec, Span
@@ -51,21 +53,25 @@ def is_drawn(plan: Plan, item: str, worker: str) -> bool:
 
 
 def suggestion_for(
-    plan: Plan, item: str, worker: str, given: Mapping[str, Labels]
+    plan: Plan, item: str, worker: str, given: Mapping[str, Any]
 ) -> Suggestion | None:
     """Decide what a worker sees of an item; None where the plan has no suggestions."""
     by = plan.page.suggest
     if by is None:
         return None
-    labels = majority(list(given.values()), plan.codec) if by == CONSENSUS else given.get(by)
+    labels = majority(list(given.values()), plan.tagset) if by == CONSENSUS else given.get(by)
     return Suggestion(item, worker, by, labels, labels is not None and is_drawn(plan, item, worker))
 
 
-def majority(given: Sequence[Labels], codec: Codec) -> list[str] | None:
+def majority(given: Sequence[Any], codec: Codec | Questions) -> Any:
     """Return the labels that more than half of the answers have; None where there are none.
 
-    Of spans it is those that more than half have exactly so: two that overlap are never among them.
+    Of spans it is those that more than half have exactly so: two that overlap are never among them,
+    unless they may.
     """
+    if isinstance(codec, Questions):
+        layers = codec.majority(given)
+        return layers if given and (codec.has_spans or any(units(layers))) else None
     read = spans_of if codec.rules.is_plain else _parts_of
     votes = Counter(span for labels in given for span in read(labels, codec))
     found = [span for span, n in votes.items() if 2 * n > len(given)]
@@ -92,7 +98,7 @@ def spans_of(labels: Labels, codec: Codec) -> list[Span]:
 
 
 class Difference(NamedTuple):
-    """What an answer makes of a suggestion, in spans."""
+    """What an answer makes of a suggestion, in spans, or in spans and labels of layers."""
 
     kept: int  # They are in both
     changed: int  # Suggested, and the answer has others in their place
@@ -100,23 +106,36 @@ class Difference(NamedTuple):
     added: int  # The answer's, where nothing was suggested
 
 
-def difference(suggested: Sequence[Span], given: Sequence[Span]) -> Difference:
+Said: TypeAlias = Sequence[Span] | Answer
+"""The spans of an answer; or what it says by layer."""
+
+
+def difference(suggested: Said, given: Said) -> Difference:
     """Compare an answer with what was suggested."""
-    kept = set(suggested) & set(given)
-    old, new = ([one for one in spans if one not in kept] for spans in (suggested, given))
+    before, after = _units(suggested), _units(given)
+    kept = before & after
+    old, new = before - kept, after - kept
     changed = sum(any(_overlap(one, other) for other in new) for one in old)
     added = sum(not any(_overlap(one, other) for other in old) for one in new)
     return Difference(len(kept), changed, len(old) - changed, added)
 
 
-def disagreement(suggested: Sequence[Span], given: Sequence[Span]) -> float:
-    """Return the share of the spans of both that are not in both, 0 where there is none."""
-    every, both = set(suggested) | set(given), set(suggested) & set(given)
+def disagreement(suggested: Said, given: Said) -> float:
+    """Return the share of what both have that is not in both, 0 where there is none."""
+    before, after = _units(suggested), _units(given)
+    every, both = before | after, before & after
     return 1 - len(both) / len(every) if every else 0.0
 
 
-def _overlap(one: Span, other: Span) -> bool:
-    return one.start < other.end and other.start < one.end
+def _units(said: Said) -> set[Unit]:
+    return (
+        {*units(said)} if isinstance(said, Mapping) else {Unit("", PartSpan(*one)) for one in said}
+    )
+
+
+def _overlap(one: Unit, other: Unit) -> bool:
+    (layer, a), (its, b) = one, other
+    return layer == its and a.start < b.end and b.start < a.end
 
 
 # --------------------------------------------------------------------------------------------------
@@ -126,16 +145,20 @@ def _overlap(one: Span, other: Span) -> bool:
 class SuggestedAnswer(NamedTuple):
     """An answer for which there was a suggestion, shown or not."""
 
-    item: int
+    item: int  # Its place among the whole items of the crowd
     worker: int
     by: str  # Whose suggestion it was
     shown: bool  # Whether it was shown
-    suggested: list[Span]
-    given: list[Span]
+    suggested: Said
+    given: Said
 
 
 def suggested_answers(ledger: SqlLedger, crowd: Crowd) -> list[SuggestedAnswer]:
-    """Return the answers of a crowd for which there was a suggestion, in the order of the log."""
+    """Return the answers of a crowd for which there was a suggestion, in the order of the log.
+
+    To a task of several layers they are the ledger's, whichever layer the crowd is of. Compared are
+    the layers for which something was suggested.
+    """
     kept = ledger.records(SUGGESTED)
     if not kept or not len(crowd.latest):
         return []
@@ -143,13 +166,22 @@ def suggested_answers(ledger: SqlLedger, crowd: Crowd) -> list[SuggestedAnswer]:
     key = answers.item.astype(np.int64) * crowd.n_workers + answers.worker
     place = dict(zip(key.tolist(), range(len(key)), strict=True))
     items, workers = (
-        {name: n for n, name in enumerate(ids.to_pylist())}
-        for ids in (crowd.item_ids, crowd.worker_ids)
+        {name: n for n, name in enumerate(ids)}
+        for ids in (whole_index(crowd)[0], crowd.worker_ids.to_pylist())
     )
+    is_layered = any(isinstance(body["labels"], Mapping) for body in kept.values())
+    answered = ledger.counted() if is_layered else {}
     found = []
     for body in kept.values():
         item, worker = items.get(body["item"]), workers.get(body["worker"])
         if body["labels"] is None or item is None or worker is None:
+            continue
+        if isinstance(suggested := body["labels"], Mapping):
+            given = answered.get((body["item"], body["worker"]))
+            if given is not None:
+                given = {name: given[name] for name, one in suggested.items() if one is not None}
+                row = SuggestedAnswer(item, worker, body["by"], body["shown"], suggested, given)
+                found.append(row)
             continue
         at = place.get(item * crowd.n_workers + worker)
         if at is not None:
@@ -207,7 +239,10 @@ def listed(ledger: SqlLedger, crowd: Crowd) -> Iterator[dict[str, Any]]:
     single = crowd.tagset.rules.is_plain
     for one in suggested_answers(ledger, crowd):
         both = (one.suggested, one.given)
-        shown = [[s.type if single else s._asdict() for s in spans] for spans in both]
+        shown = [
+            said if isinstance(said, Mapping) else [s.type if single else s._asdict() for s in said]
+            for said in both
+        ]
         facts = {"item": items[one.item], "worker": workers[one.worker], "by": one.by}
         facts |= {"shown": one.shown, "suggested": shown[0], "given": shown[1]}
         yield {**facts, **difference(*both)._asdict()}
@@ -228,7 +263,12 @@ def blind_answers(ledger: SqlLedger, crowd: Crowd) -> Crowd:
 def _with(crowd: Crowd, answers: Answers, rows: Sequence[SuggestedAnswer]) -> NDArray[np.bool_]:
     """Return which answers were given with a suggestion, bool [n_answers]."""
     shown = [one.item * crowd.n_workers + one.worker for one in rows if one.shown]
-    return np.isin(answers.item.astype(np.int64) * crowd.n_workers + answers.worker, shown)
+    return np.isin(_keys(crowd, answers), shown)
+
+
+def _keys(crowd: Crowd, answers: Answers) -> NDArray[np.int64]:
+    """Return numbers of the whole items and the workers of answers, int64 [n_answers]."""
+    return whole_index(crowd)[1][answers.item] * crowd.n_workers + answers.worker
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +296,7 @@ class Apart:
         n, answers = crowd.n_workers, crowd.answers
         number = {pair: n + k for k, pair in enumerate(pairs)}
         new = {one.item * n + one.worker: number[one.by, one.worker] for one in rows if one.shown}
-        key = (answers.item.astype(np.int64) * n + answers.worker).tolist()
+        key = _keys(crowd, answers).tolist()
         worker = [new.get(one, old) for one, old in zip(key, answers.worker.tolist(), strict=True)]
         names = crowd.worker_ids.to_pylist()
         more = [f"{names[who]} after {by}" for by, who in pairs]

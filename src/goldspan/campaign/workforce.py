@@ -56,16 +56,18 @@ MODEL = "annotator"
 def task_of(inputs: CampaignInputs, *, send_text: bool) -> AnnotationTask:
     """Return what the annotators of a campaign are asked."""
     items = {item.id: item for item in inputs.items() if item.id in inputs.control}
-    replies = inputs.folder / inputs.plan.crowd.replies
+    replies, task = inputs.folder / inputs.plan.crowd.replies, inputs.plan.task
+    of_layers = (f"{one.name}: {one.instructions}" for one in task.layers if one.instructions)
     return AnnotationTask(
         inputs.codec,
-        inputs.guideline,
-        tuple((items[name], tuple(tags)) for name, tags in inputs.control.items()),
+        "\n\n".join([inputs.guideline, *of_layers]),
+        tuple((items[name], known) for name, known in inputs.control.items()),
         inputs.folder,
         replies if send_text or replies.is_dir() else None,
         send_text,
         answers=replies,
         allow_code=inputs.allow_code,
+        questions=task.questions,
     )
 
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,7 @@ class Question:
             return given
         return [name for name in self.names if name in chosen]
 
-    def _spans(self, given: Any, n_tokens: int, words: Sequence[str] | None) -> list[Any]:
+    def _spans(self, given: Any, n_tokens: int, words: Sequence[str] | None) -> Any:
         if not isinstance(given, list):
             raise InputError(f"{self.name}: give a list of spans, not {given!r:.60}")
         spans = [span_of(one) for one in given]
@@ -75,8 +76,15 @@ class Question:
             check_cuts(spans, words)
         if not self.overlapping:
             write_parts(spans, n_tokens, ENCODING)
-        spans = sorted(set(spans), key=lambda one: (one.start, one.from_char, -one.end, one.type))
-        return [shown_span(one) for one in spans]
+        return self.of(set(spans))
+
+    def of(self, found: Collection[PartSpan]) -> Any:
+        """Return what was found, as `units` gives it, in the form of an answer."""
+        if self.kind == "spans":
+            order = sorted(found, key=lambda one: (one.start, one.from_char, -one.end, one.type))
+            return [shown_span(one) for one in order]
+        chosen = [name for name in self.names if any(one.type == name for one in found)]
+        return chosen if self.kind == "labels" else next(iter(chosen), None)
 
     @property
     def codec(self) -> Codec:
@@ -132,6 +140,39 @@ class Questions:
         if unknown:
             raise InputError(f"{unknown[0]!r:.60} is not one of {', '.join(self.types)}")
         return {one.name: one.clean(given.get(one.name), n_tokens, words) for one in self.each}
+
+    def majority(self, given: Sequence[Answer], *, complete: bool = False) -> dict[str, Any]:
+        """Return what more than half of some answers have.
+
+        Args:
+            given: The answers.
+            complete: Whether a label that is required is the most frequent one where none has that.
+        """
+        votes = Counter(unit for answer in given for unit in units(answer))
+        found = {}
+        for one in self.each:
+            own = {unit.what: n for unit, n in votes.items() if unit.layer == one.name}
+            most = [what for what, n in own.items() if 2 * n > len(given)]
+            if complete and one.required and one.kind != "spans" and not most:
+                # Of equals the first of the labels
+                most = [max(own, key=lambda what: (own[what], -one.names.index(what.type)))]
+            found[one.name] = one.of(most)
+        return found
+
+
+class Unit(NamedTuple):
+    """One of the things that an answer says."""
+
+    layer: str
+    what: PartSpan  # Of a label: over the one token that there is
+
+
+def units(answer: Answer) -> Iterator[Unit]:
+    """Yield every span and every label of an answer."""
+    for name, given in answer.items():
+        for one in given if isinstance(given, list) else [given]:
+            if one is not None:
+                yield Unit(name, PartSpan(one, 0, 1) if isinstance(one, str) else span_of(one))
 
 
 def span_of(given: Any) -> PartSpan:

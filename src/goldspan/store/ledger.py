@@ -85,6 +85,7 @@ class SqlLedger:
     about = _asks(erasing.about)
     forgotten = _asks(people.read_tombstones)
     own = _asks(queries.own)
+    counted = _asks(queries.counted)
     is_sent = _asks(queries.is_sent)
     n_tokens = _asks(queries.n_tokens)
     n_coming = _asks(assignments.n_coming)

@@ -195,6 +195,7 @@ _ANSWERS = (
 )
 
 
+_COUNTED = _ANSWERS.add_columns(answers.c.labels).where(answers.c.counts == 1)
 _LAST = (
     select(answers.c.number).where(answers.c.counts == 1).order_by(answers.c.number.desc()).limit(1)
 )
@@ -290,6 +291,12 @@ def given(connection: Connection, item: str | None = None) -> list[AnswerRow]:
         return [_row(row) for row in connection.execute(_ANSWERS)]
     query = _ANSWERS.add_columns(answers.c.labels).where(items.c.id == item)
     return [_row(row)._replace(labels=read_json(row.labels)) for row in connection.execute(query)]
+
+
+def counted(connection: Connection) -> dict[tuple[str, str], Any]:
+    """Return the labels of all answers that count, by item and worker."""
+    rows = connection.execute(_COUNTED)
+    return {(row.item, row.worker): read_json(row.labels) for row in rows}
 
 
 def since(connection: Connection, after: int) -> list[NewAnswer]:
