@@ -128,7 +128,8 @@ class ModelServer:
 def _labels_of(call: dict[str, Any]) -> tuple[list[str], bool]:
     """Return the labels that a call names, and whether an item gets one of them."""
     system = call["messages"][0]["content"]
-    line = next(line for line in system.splitlines() if line.startswith("Labels: "))
+    lines = (line for line in system.splitlines() if line.startswith("Labels: "))
+    line = next(lines, "Labels: ")  # of a task of several layers there are none
     labels = json.loads(f"[{line.removeprefix('Labels: ')}]")
     return labels, "exactly one of the labels" in system
 

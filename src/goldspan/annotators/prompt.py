@@ -226,8 +226,7 @@ class Prompt:
             try:
                 layers[one.name] = one.clean(value, len(item.tokens))
             except InputError:
-                what = {"spans": "a list", "label": "one of the labels", "labels": "some of them"}
-                raise InvalidReplyError(f"invalid: {one.name} is not {what[one.kind]}") from None
+                raise InvalidReplyError(f"invalid: {one.name} is not what is asked for") from None
         return Reading(layers=layers, unplaced=tuple(unplaced))
 
     def _quoted(self, span: Any, probability: float) -> Quoted:
