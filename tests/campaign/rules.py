@@ -15,6 +15,14 @@ def weather(items):
             for one in items]  # fmt: skip
 
 
+def by_layer(items):
+    """Answer two questions: what the weather is, and which word says so."""
+    return [
+        {"sky": sky, "words": [(0, one.text.index(" "), "SIGN")]}
+        for sky, one in zip(weather(items), items, strict=True)
+    ]
+
+
 def every_second(items):
     """Label items with even numbers."""
     found = weather(items)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from goldspan.campaign.suggestions import (
 )
 from goldspan.campaign.summary import describe_plan
 from goldspan.crowd import CrowdBuilder, ReadOptions, read_crowd
+from goldspan.crowd.layers import whole_index
 from goldspan.errors import FaultsError
 from goldspan.spans import Codec, Span
 from goldspan.store.facts import keep_suggestion, own_answers, read_suggestion
@@ -409,3 +411,76 @@ def test_spans_after_a_suggestion_count_less(by, method):
     assert (apart.token_probs[1::4, tag] > 1.2 * full.token_probs[1::4, tag]).all()
     kin = Apart.of(Kept(shown), crowd).families("none")
     assert bool(kin.silent) == (by == "consensus")
+
+
+# --- several layers
+
+
+LAYERS = [
+    {"name": "words", "kind": "spans", "types": ["A", "B"], "overlapping": True},
+    {"name": "sky", "kind": "label", "labels": ["rain", "sun"]},
+    {"name": "day", "kind": "labels", "labels": ["even", "odd"], "required": False},
+]
+OF_LAYERS = {
+    "task": {"layers": LAYERS, "labels": []}, "model": {"name": "hmm"}, "crowd": MIXED,
+    "aggregate": {"method": "one-coin"}, "prices": None, "budget": None,
+}  # fmt: skip
+A, B = {"start": 0, "end": 2, "type": "A"}, {"start": 0, "end": 1, "type": "B"}
+
+
+def layers(*words, sky="rain", day=()):
+    return {"words": [*words], "sky": sky, "day": [*day]}
+
+
+def test_a_majority_is_of_every_span_and_label_by_itself():
+    asked = read_plan(plan_of(**OF_LAYERS)).tagset
+    said = [layers(A, B, day=["odd"]), layers(B, day=["even", "odd"]), layers(A, sky="sun")]
+    assert majority(said, asked) == layers(A, B, day=["odd"])
+    assert majority(said[1:], asked) == {**layers(), "sky": None}
+    assert majority([], asked) is None
+    assert majority([layers(sky="sun"), layers()], replace(asked, each=asked.each[1:])) is None
+
+
+def test_what_an_answer_makes_of_layers_is_counted_by_span_and_label():
+    old = layers(A, sky="rain", day=["even"])
+    assert difference(old, old) == (3, 0, 0, 0)
+    assert difference(old, layers(B, sky="sun")) == (0, 2, 1, 0)
+    assert difference(layers(), layers(B, day=["odd"])) == (1, 0, 0, 2)
+    assert disagreement(old, layers(A, sky="sun")) == pytest.approx(3 / 4)
+
+
+@pytest.mark.parametrize("by", ["rules", "consensus"])
+def test_answers_after_a_suggestion_are_apart_in_every_layer(tmp_path, by):
+    write_files(tmp_path)
+    inputs = inputs_of(tmp_path, **OF_LAYERS, page={"suggest": by})
+    ledger, people = ledger_of(inputs, tmp_path / "c.sqlite"), ["w0", "w1", "w2"]
+    ledger.add_items(inputs.items(), NOW)
+    ledger.open_batch("r1", list(inputs.ids), 4, NOW)
+    for n, item in enumerate(inputs.ids):
+        for k, worker in enumerate(["rules", *people]):
+
+            def act(entry, worker=worker, item=item):
+                had = {one.worker: one.labels for one in own_answers(entry.connection, item)}
+                return keep_suggestion(entry, suggestion_for(inputs.plan, item, worker, had))
+
+            one = ledger.transact(NOW, act) if k else None
+            own = layers(*[A, B][: (n + k) % 3], sky=["rain", "sun"][n % 2], day=["odd"][: k % 2])
+            given_ = one.labels if one and one.shown else own
+            given_ = {**given_, "sky": given_["sky"] or "sun"}
+            assert ledger.submit(f"{worker} {item}", worker, item, given_, NOW).counts
+    crowd, crowds = ledger.crowd(), ledger.layers()
+    rows = suggested_answers(ledger, crowd)
+    shown = {(one.item, one.worker) for one in rows if one.shown}
+    assert 20 < len(shown) < len(rows) <= 60
+    assert all(disagreement(one.suggested, one.given) == 0 for one in rows if one.shown)
+    assert suggestion_rows(ledger, crowd)[0]["unchanged"] == len(shown)
+    lines = list(listed(ledger, crowd))
+    assert lines[0]["suggested"] == rows[0].suggested == json.loads(json.dumps(rows[0].suggested))
+    for layer in inputs.plan.task.layers:
+        own = crowds[layer.name]
+        assert suggested_answers(ledger, own) == rows
+        blind, (_, index) = blind_answers(ledger, own).latest, whole_index(own)
+        left = {*zip(index[blind.item].tolist(), blind.worker.tolist(), strict=True)}
+        assert left == {(n, k) for n in range(20) for k in range(4)} - shown
+        steps = Aggregating(inputs.plan, ledger, None, layer)
+        assert steps.labels(own).crowd == own

@@ -393,3 +393,64 @@ def test_a_reply_that_cannot_be_read_is_paid_and_frees_the_place(places):
     assert totals.reserved == 0
     assert totals.spent > 8 * 50_000
     campaign.ledger.verify()
+
+
+# --------------------------------------------------------------------------------------------------
+# Tasks of several layers.
+
+
+SIGN = {
+    "name": "words", "kind": "spans", "types": ["SIGN"], "instructions": "Mark what says so.",
+}  # fmt: skip
+SKY = {"name": "sky", "kind": "label", "labels": ["rain", "sun"]}
+OF_LAYERS = {
+    "task": {"layers": [SIGN, SKY], "labels": []}, "model": {"name": "none"}, "evaluate": None,
+    "stop": {"most_rounds": 2}, "redundancy": {"max": 2},
+}  # fmt: skip
+TWO = [{**RULES, "id": name, "call": "campaign.rules:by_layer"} for name in ("one", "two")]
+
+
+def test_functions_and_a_model_answer_several_layers(folder):
+    rows = [json.loads(line) for line in (folder / "pool.jsonl").read_text().splitlines()]
+    gold = [
+        {"item": row["id"], "text": row["text"], "layers": {"words": [], "sky": ["sun"]}}
+        for row in rows
+    ]
+    (folder / "gold.jsonl").write_text("".join(json.dumps(row) + "\n" for row in gold))
+
+    def reply(question, _labels):
+        first = question["tokens"][0].removeprefix("0:")
+        span = {"first": 0, "last": 0, "text": first, "label": "SIGN"}
+        return {"item": question["item"], "layers": {"words": [span], "sky": "rain"}}
+
+    with ModelServer(reply).running() as server:
+        entries = [*TWO, {**MODEL, "base_url": server.url, "examples": 1}]
+        made = {"control": {"n": 2, "gold": "gold.jsonl"}, "redundancy": {"min": 3, "max": 3}}
+        made |= {"crowd": crowd(*entries, truth=None, send_text=True)}
+        campaign = campaign_of(folder, **{**OF_LAYERS, **made})
+        campaign.run()
+        system, _, example = (one["content"] for one in server.calls[0]["messages"][:3])
+    found = campaign.ledger.counted()
+    sign = [{"start": 0, "end": 1, "type": "SIGN"}]
+    assert {by for _, by in found} == {"one", "two", "small"}
+    assert all(one["words"] == sign for one in found.values())
+    assert {one["sky"] for (_, by), one in found.items() if by == "small"} == {"rain"}
+    assert {one["sky"] for (_, by), one in found.items() if by == "one"} == {"rain", "sun"}
+    assert "words: Mark what says so." in system
+    assert json.loads(example)["layers"] == {"words": [], "sky": "sun"}
+    assert faults_of(campaign.ledger.database) == []
+
+
+def test_several_layers_broken_off_end_with_the_same_log(folder):
+    ends_with_the_same_log(
+        folder, inputs_of(folder, **OF_LAYERS, crowd=crowd(*TWO, truth=None)), 17
+    )
+
+
+def test_who_answers_one_question_is_refused_for_several():
+    probe = {**TWO[0], "id": "p", "probe": True}
+    with pytest.raises(FaultsError) as caught:
+        read_plan(plan_of(**OF_LAYERS, crowd=crowd(*TWO, ANN, probe)))
+    said = "crowd.workers: worker {}: the task has several questions, and {}"
+    assert said.format("ann", "the kind 'simulated' answers one") in str(caught.value)
+    assert said.format("p", "a probe finds who pastes answers to one") in str(caught.value)

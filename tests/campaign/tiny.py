@@ -98,7 +98,7 @@ def ledger_of(inputs, place):
     plan = inputs.plan
     return create_ledger(
         place, name=plan.name, cap=plan.cap, currency="", now=BEGIN,
-        tagset=inputs.codec,
+        tagset=plan.tagset,
     )  # fmt: skip
 
 
