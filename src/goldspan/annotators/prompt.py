@@ -14,19 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from goldspan.annotators.base import AnnotationTask, Known, SoftSpan
 from goldspan.annotators.placing import Placed, Quoted, place_quoted, placeable, with_text
-from goldspan.crowd.questions import span_of
+from goldspan.crowd.questions import Answer, Question, Questions, span_of
 from goldspan.errors import InputError
 from goldspan.protocols import PoolItem
 from goldspan.spans import Span, parse
 from goldspan.spans.text import to_chars
-
-if TYPE_CHECKING:
-    from goldspan.crowd.questions import Answer, Question, Questions
-    from goldspan.spans.encoding import PartSpan
 
 FORM = 1
 """Version of the words below: another form of prompt is another prompt."""
@@ -255,7 +251,7 @@ class Prompt:
         spans = parse(list(known), self.task.codec.encoding)
         return _json(reply | {"spans": self._shown(item, spans)})
 
-    def _shown(self, item: PoolItem, spans: Iterable[Span | PartSpan]) -> list[dict[str, Any]]:
+    def _shown(self, item: PoolItem, spans: Iterable[Any]) -> list[dict[str, Any]]:
         """Return spans as replies have them; of tokens that are cut all is shown."""
         item, whole = placeable(item), [Span(*span[:3]) for span in spans]
         starts = item.token_start or ()

@@ -128,9 +128,9 @@ def disagreement(suggested: Said, given: Said) -> float:
 
 
 def _units(said: Said) -> set[Unit]:
-    return (
-        {*units(said)} if isinstance(said, Mapping) else {Unit("", PartSpan(*one)) for one in said}
-    )
+    if isinstance(said, Mapping):
+        return {*units(said)}
+    return {Unit("", PartSpan(*one)) for one in said}
 
 
 def _overlap(one: Unit, other: Unit) -> bool:
