@@ -155,13 +155,13 @@ def test_the_last_choice_has_seen_every_answer(whole):
 
 def test_it_is_not_judged_again_where_the_last_wave_saw_everything(folder, monkeypatch):
     judged = []
-    chosen = Aggregating._chosen
+    chosen = Aggregating.chosen
 
     def counted(self, crowd):
         judged.append(len(crowd.latest))
         return chosen(self, crowd)
 
-    monkeypatch.setattr(Aggregating, "_chosen", counted)
+    monkeypatch.setattr(Aggregating, "chosen", counted)
     campaign = campaign_of(folder, **AUTO, select={"batch": 12})
     campaign.run()
     assert len(judged) == len(set(judged)) == len(campaign.ledger.records(CHOICE))

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from goldspan._arrays import count_in_rows
 from goldspan.aggregation import Consensus
 from goldspan.aggregation.consensus import without_answers
+from goldspan.aggregation.layered import Joint
 from goldspan.auditing import Audit, AuditPlan, audit, draw_audit
 from goldspan.auditing.plan import LEAST
 from goldspan.campaign.clock import WallTimes
@@ -56,6 +57,8 @@ def draw(
     result: Consensus, control: Collection[str], n: int, seed: int, now: int
 ) -> dict[str, Any]:
     """Draw items of the labels; return the record."""
+    if isinstance(result, Joint):
+        raise InputError("an audit is of one question, and the task has several layers")
     # One seed for all draws: what was checked before is drawn again as far as chances allow.
     plan = draw_audit(labels_now(result, control), n, random_state=seed, again=True)
     weights = {item: round(weight, 6) for item, weight in plan.weights.items()}

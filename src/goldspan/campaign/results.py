@@ -217,6 +217,11 @@ class CampaignRecord:
             certificate=certificate(plan, ledger, result, _control(ledger)),
         )
 
+    @property
+    def measure(self) -> str:
+        """The score of models and labels: "accuracy" of single labels, else "F1"."""
+        return "accuracy" if Plan.model_validate(self.plan).is_single else "F1"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; what only some campaigns have is left out of others."""
         some = {"kinds", "probes", "suggestions", "certificate"}

@@ -198,7 +198,7 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
     last: Any = record.rounds[-1] if record.rounds else None
     if last is not None:
         # How good the labels and the model are, as far as it is known
-        name = "F1" if record.plan["task"]["types"] else "accuracy"
+        name = record.measure
         truth, score = last["truth"], last["score"]
         if truth is not None:
             yield f"{name} of the labels against the hidden gold: {100 * truth['labels']:.1f}"

@@ -34,7 +34,6 @@ from goldspan.report.wording import (
     count,
     currency_of,
     interval,
-    measure_of,
     percent,
     with_unit,
 )
@@ -118,7 +117,7 @@ def learning_picture(record: CampaignRecord) -> dict[str, Any] | None:
     if len(known) < 2:
         return None
     # Draw the scores by the items they were learned from, and the forecast with its band
-    name = measure_of(record)
+    name = record.measure
     title = f"{name[0].upper()}{name[1:]} after every round, %"
     sides = 0.085, 0.975, 0.785, 0.14
     with plot((4.7, 3.1), sides, title, "items labelled", shift=0.36, room=0.42) as (figure, ax):
@@ -138,7 +137,7 @@ def learning_picture(record: CampaignRecord) -> dict[str, Any] | None:
 
 
 def _describe(record: CampaignRecord) -> str:
-    name, parts = measure_of(record), []
+    name, parts = record.measure, []
     for key, what in (("score", "the model as measured"), ("control", "on random items")):
         known = [one for one in record.rounds if one[key] is not None]
         if known:
@@ -165,7 +164,7 @@ def outlook(record: CampaignRecord) -> list[tuple[str, str]]:
     again = facts.get("ask_again")
     if again is not None and again["answers"]:
         gain = f"{100 * again['right_tokens']:.2f}"
-        what = "labels" if measure_of(record) == "accuracy" else "tokens"
+        what = "labels" if record.measure == "accuracy" else "tokens"
         words = f"expected to set right {gain}\u00a0% of the {what} there are"
         rows.append((f"{again['answers']} more answers on uncertain items", words))
     return rows
@@ -187,7 +186,7 @@ def _forecast_rows(record: CampaignRecord, facts: Mapping[str, Any]) -> list[tup
     gain = f"a gain of {100 * ahead['gain']:.2f} points for {_takes(record, ahead)}"
     more = f"{percent(ahead['score'])} ({interval(ahead)}), {gain}"
     rows = [
-        ("Learning curve", f"{measure_of(record)} in per cent = {law}, for n items"),
+        ("Learning curve", f"{record.measure} in per cent = {law}, for n items"),
         (f"{ahead['items']} more items", more),
     ]
     goal = facts["to_target"]
@@ -551,7 +550,7 @@ def lead(record: CampaignRecord) -> str:
 def _quality(
     record: CampaignRecord, result: Consensus | None, score: Score | None, against: str
 ) -> Iterator[Fact]:
-    name, audited = measure_of(record), record.certificate
+    name, audited = record.measure, record.certificate
     if audited is not None:
         shown = "–" if audited["value"] is None else percent(audited["value"])
         goal = f"{audited['goal']}{audited['cost']}"
@@ -645,8 +644,8 @@ def render(
     return fill_template(
         "campaign.html.j2",
         title=record.plan["name"],
-        plain=bool(record.plan["task"]["labels"]),
-        measure=measure_of(record),
+        plain=record.measure == "accuracy",
+        measure=record.measure,
         status=status(record),
         lead=lead(record),
         warnings=record.warnings,

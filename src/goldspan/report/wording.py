@@ -40,11 +40,6 @@ def shorten(text: str, limit: int = 80) -> str:
     return f"{text[: limit - 1 - tail]}…{text[-tail:]}"
 
 
-def measure_of(record: CampaignRecord) -> str:
-    """Name the score of models and labels."""
-    return "accuracy" if record.plan["task"]["labels"] else "F1"
-
-
 def amount(micro: int) -> str:
     """Write millionths with two decimals, less than a hundredth with as many as it needs.
 
