@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from goldspan import aggregate, agreement, read_crowd, score, write_crowd
-from goldspan.crowd import ReadOptions
+from goldspan.crowd import ReadOptions, layers
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.layers import (
     YES,
@@ -66,6 +66,23 @@ def test_what_two_gave_is_in_one_part_also_where_one_of_them_gave_a_variant_too(
 def test_a_document_of_many_flat_spans_is_one_part():
     spans = [("X", 3 * n, 3 * n + 2) for n in range(3000)]
     assert deal([spans, spans[::-1]]) == [dict.fromkeys(range(3000), 0)] * 2
+
+
+@given(st.lists(st.lists(PLACES, max_size=5), max_size=4), st.integers(1, 3))
+def test_spans_elsewhere_in_the_document_change_nothing(answers, n):
+    far = [("X", 20 + 3 * k, 22 + 3 * k) for k in range(n)]
+    alone = deal(answers)
+    for own, both in zip(alone, deal([far + spans for spans in answers]), strict=True):
+        assert both == dict.fromkeys(range(n), 0) | {n + k: part for k, part in own.items()}
+
+
+def test_a_document_is_dealt_by_the_clusters_of_its_spans(monkeypatch):
+    compared = []
+    real = layers._alike
+    monkeypatch.setattr(layers, "_alike", lambda *two: compared.append(two) or real(*two))
+    spans = [("X", 3 * n, 3 * n + 2) for n in range(500)]
+    assert deal([spans, [*spans, ("Y", 0, 5)]])[1][500] == 0
+    assert len(compared) < 10
 
 
 def test_two_labels_at_one_place_are_in_the_same_parts_in_any_order():

@@ -55,23 +55,30 @@ def deal(answers: Sequence[Sequence[Unit]]) -> list[dict[int, int]]:
     >>> deal([[("X", 0, 5), ("Y", 1, 2)], [("Y", 1, 2)], [("X", 0, 4)]])
     [{0: 0, 1: 1}, {0: 1}, {0: 0}]
     """
-    alone = [_by_itself(spans) for spans in answers]
+    alone = [_stacked(spans) or {} for spans in answers]
     n_parts = 1 + max((part for own in alone for part in own.values()), default=0)
     if n_parts == 1:
         return alone
-    level = _levels([set(spans) for spans in answers])
+    sets, level = [set(spans) for spans in answers], dict[Unit, int]()
+    each = [*set().union(*sets)]
+    for rows in _clusters(each):
+        near = {each[n] for n in rows}
+        level |= _levels([near & own for own in sets])
     return [
-        _stacked(spans, range(n_parts), level) or own
-        for spans, own in zip(answers, alone, strict=True)
+        _stacked(spans, n_parts, level) or own for spans, own in zip(answers, alone, strict=True)
     ]
 
 
-def _by_itself(spans: Sequence[Unit]) -> dict[int, int]:
-    """Deal the spans of one answer; most are flat, and documents have thousands."""
-    ordered = sorted(span[1:] for span in spans)
-    if all(end <= start for (_, end), (start, _) in pairwise(ordered)):
-        return dict.fromkeys(range(len(spans)), 0)
-    return _stacked(spans, range(len(spans) + 1)) or {}
+def _clusters(spans: Sequence[Unit]) -> list[list[int]]:
+    """Group spans by their order: those of different groups do not overlap."""
+    found: list[list[int]] = []
+    last = 0
+    for n in sorted(range(len(spans)), key=lambda n: spans[n][1:]):
+        if not found or spans[n][1] >= last:
+            found.append([])
+        found[-1].append(n)
+        last = max(last, spans[n][2])
+    return found
 
 
 def _levels(answers: Sequence[set[Unit]]) -> dict[Unit, int]:
@@ -90,23 +97,24 @@ def _levels(answers: Sequence[set[Unit]]) -> dict[Unit, int]:
         else:
             groups.append([unit])
     groups.sort(key=lambda group: (group[0][1] - group[0][2], group[0]))
-    parts = _stacked([group[0] for group in groups], range(len(groups))) or {}
+    parts = _stacked([group[0] for group in groups]) or {}
     return {unit: parts[n] for n, group in enumerate(groups) for unit in group}
 
 
 def _stacked(
-    spans: Sequence[Unit], parts: range, level: Mapping[Unit, int] | None = None
+    spans: Sequence[Unit], n_parts: int | None = None, level: Mapping[Unit, int] | None = None
 ) -> dict[int, int] | None:
     """Deal spans onto parts, the longest first, each near its level; None if one finds no place."""
     found: dict[int, int] = {}
-    for n in sorted(range(len(spans)), key=lambda n: (spans[n][1] - spans[n][2], n)):
-        _, a, b = spans[n]
-        used = {part for m, part in found.items() if spans[m][1] < b and a < spans[m][2]}
-        wanted = 0 if level is None else level[spans[n]]
-        free = [part for part in parts if part not in used]
-        if not free:
-            return None
-        found[n] = min(free, key=lambda part: (abs(part - wanted), part))
+    for rows in _clusters(spans):
+        for n in sorted(rows, key=lambda n: (spans[n][1] - spans[n][2], n)):
+            _, a, b = spans[n]
+            used = {found[m] for m in rows if m in found and spans[m][1] < b and a < spans[m][2]}
+            wanted = 0 if level is None else level[spans[n]]
+            free = {*range(n_parts or len(used) + 1)} - used
+            if not free:
+                return None
+            found[n] = min(free, key=lambda part: (abs(part - wanted), part))
     return dict(sorted(found.items()))
 
 
