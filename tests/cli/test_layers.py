@@ -64,3 +64,16 @@ def test_what_is_for_one_layer_and_unknown_names_are_refused(run, tmp_path):
     code, _, message = run("aggregate", "a.json", "--layer", "all", "-o", "gold.csv")
     assert code == 1
     assert "gold.csv: labels of several layers are written as .jsonl" in message
+
+
+def test_columns_of_a_table_are_its_layers(run, tmp_path):
+    rows = "item,worker,mood,topic,comment\n1,ann,glad,art,so\n1,bob,glad,law,no\n2,bob,sad,art,\n"
+    Path(tmp_path / "t.csv").write_text(rows, "utf-8")
+    for names in (["nope"], ["mood", "nope"]):
+        words = [word for name in names for word in ("--layer", name)]
+        code, _, message = run("agreement", "t.csv", *words)
+        assert code == 1
+        assert "unknown layer 'nope': choose from mood, topic" in message
+    code, every, _ = run("aggregate", "t.csv", "-m", "mv-token", "--layer", "all")
+    assert code == 0
+    assert "one column is read as the question: name others with --layer NAME" in every

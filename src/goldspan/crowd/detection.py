@@ -45,6 +45,7 @@ from goldspan.crowd.guessing import (
     Guess,
     Table,
     guesses,
+    label_columns,
     peek,
     reject_lists,
     table_of,
@@ -85,8 +86,26 @@ def find_layers(
     opened = open_source(source, options.text_encoding, options.max_decompressed)
     label = {"label": wanted[0]} if wanted else {}
     known = replace(options, columns={**options.columns, **label})
-    module = get_format(recognise(opened, known)[0])
+    try:
+        name = recognise(opened, known)[0]
+    except FormatError:
+        _check_columns(opened, options, wanted)
+        raise
+    if name == "long":
+        _check_columns(opened, options, wanted)
+    module = get_format(name)
     return opened, module.layers(opened, options) if hasattr(module, "layers") else []
+
+
+def _check_columns(source: Source, options: ReadOptions, wanted: Sequence[str] | None) -> None:
+    """Reject layers that are no columns of a table, and say which columns may be some."""
+    is_text = wanted and not (source.is_folder or source.is_parquet)
+    table = peek(source, options.delimiter) if is_text else None
+    if table is not None and table.has_header:
+        header = {one.name for one in table.columns}
+        for name in wanted or ():
+            if name not in header and not name.isdigit():
+                raise UnknownNameError("layer", name, label_columns(table, options.columns))
 
 
 def _not_json(name: str, source: Source) -> list[str]:

@@ -368,6 +368,13 @@ class Table:
         return found[0].name if len(found) == 1 else None
 
 
+def label_columns(table: Table, named: Mapping[str, str]) -> list[str]:
+    """Return the columns that may hold labels, without those `named` as something else."""
+    others = _NO_LABELS | _WORKERS | _PERHAPS_WORKERS | _GOLD
+    known = (one for one in table.columns if one.is_categorical and one.name not in named.values())
+    return [one.name for one in known if not (one.is_id or one.is_called(others))]
+
+
 def peek(source: Source, delimiter: str | None = None) -> Table | None:
     """Return the first rows of a delimited table; None where rows differ in their widths."""
     mark, value = delimiter or delimiter_of(source), source.exact_text.value

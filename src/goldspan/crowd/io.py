@@ -19,6 +19,7 @@ from goldspan.crowd.detection import find_layers, read_source
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.gold import attach_gold
 from goldspan.crowd.grid import csv_text
+from goldspan.crowd.labels import with_notes
 from goldspan.crowd.layers import Layers
 from goldspan.crowd.losses import lost_in_file
 from goldspan.crowd.model import Crowd, item_texts, known_texts
@@ -104,6 +105,10 @@ def read_layers(
     crowds = {name: read_crowd(source, **options | column) for name, column in named.items()}
     if not wanted:
         crowd = read_crowd(source, **options)
+        report = crowd.import_report
+        if report.format == "long" and any("not read: " in note for note in report.notes):
+            note = "one column is read as the question: name others with --layer NAME (layers=[…])"
+            crowd = with_notes(crowd, [note])
         crowds = {_kind_of(crowd): crowd}
     return Layers(crowds, tuple(ordinal))
 
