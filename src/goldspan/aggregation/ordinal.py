@@ -130,7 +130,8 @@ class Ordinal(IteratedVote):
             entropy=np.where(labels.voted, entr(probs).sum(axis=1), 0),
             rounds=rounds,
             item_columns={
-                name: np.where(labels.voted, values, np.nan) for name, values in columns.items()
+                name: np.where(labels.voted, np.round(values, 6), np.nan)
+                for name, values in columns.items()
             },
         )
 

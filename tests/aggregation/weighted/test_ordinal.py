@@ -125,6 +125,14 @@ def test_levels_by_name_give_what_numbers_give():
     assert one.item_columns["expected"] == pytest.approx(other.item_columns["expected"])
 
 
+def test_places_on_the_scale_are_written_with_six_decimals(tmp_path):
+    result = aggregate(_crowd(1, n=30, workers=6, levels=3)[0], "ordinal")
+    result.write(tmp_path / "gold.csv")
+    rows = [row.split(",") for row in (tmp_path / "gold.csv").read_text().splitlines()]
+    assert rows[0][3:5] == ["expected", "expected_error"]
+    assert max(len(cell) for row in rows[1:] for cell in row[3:5]) == len("0.123456")
+
+
 def test_known_labels_are_kept_and_teach():
     rows, truth = _crowd(2, n=40, workers=6)
     known = {f"i{n:03}": str(truth[n]) for n in range(20)}
