@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from html.parser import HTMLParser
 
@@ -183,6 +184,25 @@ def test_single_labels_are_a_table():
     found = read(goldspan.aggregate(data, "mv-token"))
     assert found.text.endswith("itemlabelconfidence1x0.6672–0.000")
     assert read(goldspan.read_crowd(data)).text.endswith("itemanswersgold1x ×2, y ×1x2–")
+
+
+def test_items_in_parts_are_shown_whole():
+    rows = b"item,worker,label\n1,a,x|y\n1,b,x\n2,a,y|x\n2,b,y|x\n3,a,z\n3,b,z\n"
+    crowd = goldspan.read_crowd(rows, several="labels", gold={"1": ["x"], "3": ["z", "y"]})
+    assert read(crowd).text.endswith("itemanswersgold1x ×2, y ×1x2x ×2, y ×2–3z ×2y, z")
+    found = read(goldspan.aggregate(crowd, "mv-token")).text
+    assert found.endswith("itemlabelsconfidence1x0.5002x, y1.0003z1.000")
+    spans = [[0, 6, "ORG"], [5, 6, "LOC"]]
+    row = {
+        "item": "s",
+        "text": "U of N",
+        "gold": spans,
+        "answers": [{"worker": "a", "spans": spans}],
+    }
+    crowd = goldspan.read_crowd(json.dumps(row).encode(), format="spans")
+    for one, sure in ((crowd, ""), (goldspan.aggregate(crowd, "mv-seg"), " 1.00")):
+        assert read(one).tags.count("tr") == 2
+        assert read(one).marks == [f"U of NORG{sure}", f"NLOC{sure}"]
 
 
 def test_agreement_and_score_are_tables(example):

@@ -24,9 +24,16 @@ from goldspan.crowd.formats.conll import conll_lines
 from goldspan.crowd.formats.parquet import METHOD
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.grid import any_formula, csv_text, guard, marked
-from goldspan.crowd.layers import YES, by_whole
+from goldspan.crowd.layers import by_whole, of_wholes
 from goldspan.crowd.losses import UNUSED, lost_in_gold
-from goldspan.crowd.model import ItemText, columns_of_items, item_texts, known_texts, list_array
+from goldspan.crowd.model import (
+    YES,
+    ItemText,
+    columns_of_items,
+    item_texts,
+    known_texts,
+    list_array,
+)
 from goldspan.crowd.registry import formats, get_writer
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
 from goldspan.spans import Codec, Tagged, find_spans
@@ -530,24 +537,28 @@ class Consensus:
         from goldspan.crowd.model import first_items, marked_texts
         from goldspan.spans.notebook import block, marked, table
 
-        first = first_items(self.crowd)
-        n_tokens = first.n_tokens
-        columns: dict[str, Any] = {"item": first.item_ids.to_pylist()}
-        if self.crowd.is_classification:
-            if first.texts is not None:
-                columns["text"] = [marked(text or "", []) for text in first.texts.to_pylist()]
-            labels = self.crowd.labels_of(self.codes[:n_tokens]).to_pylist()
-            columns["label"] = [None if label is None else str(label) for label in labels]
+        which = first_items(self.crowd)
+        first = self.as_gold().select_items(which)
+        assert first.gold is not None
+        whole = first.whole_items
+        columns: dict[str, Any] = {"item": whole.item_ids.to_pylist()}
+        if whole.is_classification:
+            if whole.texts is not None:
+                columns["text"] = [marked(text or "", []) for text in whole.texts.to_pylist()]
             for name, column in self._label_columns().items():
-                if name not in ("item", "label"):
-                    columns[name] = column[: first.n_items].to_pylist()
+                cells = column[: whole.n_items].to_pylist()
+                if name in ("label", "labels"):
+                    each = (", ".join(one) if isinstance(one, list) else one for one in cells)
+                    cells = [None if one is None else str(one) for one in each]
+                if name != "item":
+                    columns[name] = cells
         else:
-            sure = self.span_confidence.tolist()
-            columns["text"] = list(marked_texts(first, self.codes[:n_tokens], sure))
-            columns["confidence"] = self.confidence[: first.n_items].tolist()
+            sure = self.span_confidence[np.isin(self.span_array.item, which)]
+            columns["text"] = marked_texts(first, first.gold, sure.tolist())
+            every = of_wholes(self.crowd, np.multiply, self.confidence)
+            columns["confidence"] = every[: whole.n_items].tolist()
         rows = zip(*columns.values(), strict=True)
-        what = "items" if self.crowd.wholes is None else "parts"
-        shown = table(list(columns), rows, self.crowd.n_items, what)
+        shown = table(list(columns), rows, self.crowd.whole_items.n_items, "items")
         return block("Consensus", [f"method {self.method}", *self._facts()], shown)
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from goldspan._arrays import rows_of
-from goldspan.crowd.model import Answers, Crowd, item_texts, list_array
+from goldspan.crowd.model import NO, YES, Answers, Crowd, item_texts, list_array
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.notebook import counted
@@ -134,10 +134,6 @@ def part_id(item: str, part: str, taken: Collection[str] = ()) -> str:
     while name in taken:
         name += "′"
     return name
-
-
-NO, YES = "no", "yes"
-"""Labels of the parts of an item with any number of labels."""
 
 
 def ask_each(crowd: Crowd, members: Sequence[Collection[str]], more: Sequence[str] = ()) -> Crowd:
@@ -286,10 +282,8 @@ def with_empty_parts(crowd: Crowd, items: Sequence[int]) -> Crowd:
 
 def whole_index(crowd: Crowd) -> tuple[list[str], NDArray[np.int64]]:
     """Return the ids of whole items, and of which of them every item of the crowd is a part."""
-    if crowd.wholes is None:
-        return crowd.item_ids.to_pylist(), np.arange(crowd.n_items)
-    coded = crowd.wholes.dictionary_encode()
-    return coded.dictionary.to_pylist(), coded.indices.to_numpy().astype(np.int64)
+    ids = crowd.item_ids if crowd.wholes is None else crowd.wholes.unique()
+    return ids.to_pylist(), crowd.whole_of
 
 
 def whole_ids(crowd: Crowd) -> pa.Array:

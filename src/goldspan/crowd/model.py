@@ -39,6 +39,8 @@ Tagset = Codec
 
 ANSWER_COLUMNS = ("started", "submitted", "cost", "guideline")
 """Optional columns of the answers: whole numbers, -1 where one is not known."""
+NO, YES = "no", "yes"
+"""Labels of the parts of an item with any number of labels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -335,12 +337,18 @@ class Crowd:
         return dict(zip(self.item_ids.to_pylist(), tags, strict=True))
 
     @cached_property
+    def whole_of(self) -> NDArray[np.int64]:
+        """Of which whole item every item is a part, int64 [n_items]."""
+        if self.wholes is None:
+            return np.arange(self.n_items)
+        return np.asarray(self.wholes.dictionary_encode().indices, np.int64)
+
+    @cached_property
     def whole_items(self) -> Crowd:
         """Of every item with parts the first, under the item's id: for counts and texts."""
         if self.wholes is None:
             return self
-        index = self.wholes.dictionary_encode().indices.to_numpy()
-        found = self.select_items(np.sort(np.unique(index, return_index=True)[1]))
+        found = self.select_items(np.sort(np.unique(self.whole_of, return_index=True)[1]))
         return replace(found, item_ids=found.wholes, wholes=None, parts=None)
 
     @property
@@ -496,26 +504,28 @@ class Crowd:
 
     def _repr_html_(self) -> str:
         # A crowd as HTML: its facts, and the first items with their answers and gold
-        first = first_items(self)
+        first = self.select_items(first_items(self))
+        whole, answers = first.whole_items, first.latest
         gold = np.full(first.n_tokens, -1, np.int16) if first.gold is None else first.gold
-        ids, n_answers = first.item_ids.to_pylist(), np.diff(first.by_item.bounds).tolist()
-        columns = {"item": ids}
+        columns: dict[str, list[Any]] = {"item": whole.item_ids.to_pylist()}
         if first.is_classification:
-            if first.texts is not None:
-                columns["text"] = [Html(marked(text or "", [])) for text in first.texts.to_pylist()]
-            columns["answers"] = [_votes(first, n) for n in range(first.n_items)]
+            if whole.texts is not None:
+                columns["text"] = [Html(marked(text or "", [])) for text in whole.texts.to_pylist()]
+            votes = (one.most_common() for one in _counts(first, answers.item, answers.codes))
+            columns["answers"] = [", ".join(f"{name} ×{n}" for name, n in own) for own in votes]
             if first.gold is not None:
-                columns["gold"] = list(map(_shown, first.labels_of(gold).to_pylist()))
+                known = _counts(first, np.arange(first.n_items), gold)
+                columns["gold"] = [", ".join(map(str, own)) or None for own in known]
         else:
-            columns["text"] = list(marked_texts(first, gold))
-            columns["answers"] = n_answers
+            columns["text"] = marked_texts(first, gold)
+            columns["answers"] = np.diff(whole.by_item.bounds).tolist()
         facts = [self.items_counted, counted(self.n_workers, "worker")]
         facts.append(counted(len(self.whole_items.answers), "answer"))
         facts.append(f"{self.tagset.encoding}: {', '.join(self.tagset.types[:20])}")
         facts.append("gold" if self.gold is not None else "no gold")
         rows = zip(*columns.values(), strict=True)
-        what = "items" if self.wholes is None else "parts"
-        return block("Crowd", facts, table(list(columns), rows, self.n_items, what))
+        n_items = self.whole_items.n_items
+        return block("Crowd", facts, table(list(columns), rows, n_items, "items"))
 
     def __repr__(self) -> str:
         """Return how much of everything there is."""
@@ -641,21 +651,21 @@ def known_texts(crowd: Crowd) -> list[str | None]:
 # A crowd in a notebook: its facts and its first items, with spans marked.
 
 
-def first_items(crowd: Crowd) -> Crowd:
-    """Return the items that a notebook shows."""
-    return crowd.select_items(np.arange(min(crowd.n_items, MOST_ITEMS)))
+def first_items(crowd: Crowd) -> NDArray[np.intp]:
+    """Return the items that a notebook shows, with all their parts."""
+    return np.flatnonzero(crowd.whole_of < MOST_ITEMS)
 
 
 def marked_texts(
     crowd: Crowd, codes: NDArray[np.int16], confidence: Sequence[float] | None = None
-) -> Iterator[Html]:
-    """Return the text of every item with the spans of some tags marked."""
+) -> list[Html]:
+    """Return the text of every whole item with the spans of some tags marked, by part."""
     # codes int16 [n_tokens], their tags; confidence [n_spans]
     spans = find_spans(Tagged(codes, crowd.offsets), crowd.tagset)
     bounds = np.searchsorted(spans.item, np.arange(crowd.n_items + 1)).tolist()
     start = (spans.start - crowd.offsets[spans.item]).tolist()
     end = (spans.end - crowd.offsets[spans.item]).tolist()
-    kinds = spans.type.tolist()
+    kinds, whole, shown = spans.type.tolist(), crowd.whole_of.tolist(), dict[int, str]()
     for n, text in enumerate(item_texts(crowd)):
         found = [
             MarkedSpan(
@@ -667,17 +677,18 @@ def marked_texts(
             )
             for i in range(bounds[n], bounds[n + 1])
         ]
-        yield marked(text.value, found)
+        before = shown.get(whole[n], "")
+        if found or not before:
+            shown[whole[n]] = (before if "<mark" in before else "") + marked(text.value, found)
+    return [*map(Html, shown.values())]
 
 
-def _votes(crowd: Crowd, item: int) -> str:
-    """Return which labels an item was given how often: "yes ×2, no ×1"."""
-    answers = crowd.by_item[item]
-    labels = crowd.labels_of(crowd.latest.codes[crowd.latest.offset[answers]]).to_pylist()
-    counts = Counter(label for label in labels if label is not None).most_common()
-    return ", ".join(f"{label} ×{count}" for label, count in counts)
-
-
-def _shown(label: object) -> str | None:
-    """Return a label as text, so that it is not aligned as a number."""
-    return None if label is None else str(label)
+def _counts(crowd: Crowd, items: NDArray[Any], codes: NDArray[np.int16]) -> list[Counter[Any]]:
+    """Count the labels of every whole item, from those of items or of their parts."""
+    found = [Counter[Any]() for _ in range(crowd.whole_items.n_items)]
+    parts = None if crowd.parts is None else crowd.parts.to_pylist()
+    for n, label in zip(items.tolist(), crowd.labels_of(codes).to_pylist(), strict=True):
+        name = label if parts is None else parts[n] if label == YES else None
+        if name is not None:
+            found[crowd.whole_of[n]][name] += 1
+    return found

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from goldspan.crowd.formats.char_spans import CharSpan
 from goldspan.crowd.formats.json_records import MAX_INTEGER
 from goldspan.crowd.formats.span_crowd import GOLD, GOLD_NAMES
-from goldspan.crowd.layers import YES, by_whole
-from goldspan.crowd.model import Crowd, ItemText, View, item_texts
+from goldspan.crowd.layers import by_whole
+from goldspan.crowd.model import YES, Crowd, ItemText, View, item_texts
 from goldspan.errors import InputError
 from goldspan.spans import Codec, Span, Tagged, find_spans, tokenize
 from goldspan.spans.corpus import write_codes

@@ -44,8 +44,8 @@ from goldspan.crowd.formats.span_exports import (
     dump,
     gold_rows,
 )
-from goldspan.crowd.layers import YES, by_whole
-from goldspan.crowd.model import ANSWER_COLUMNS, Crowd
+from goldspan.crowd.layers import by_whole
+from goldspan.crowd.model import ANSWER_COLUMNS, YES, Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
 from goldspan.errors import Fault, FormatError, InputError
