@@ -6,6 +6,7 @@ import json
 import random
 from itertools import combinations
 
+import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from goldspan.crowd.layers import (
     masi_alpha,
     sets_of,
 )
+from goldspan.crowd.unitizing import unit_agreement
 from goldspan.errors import FormatError
 
 PLACES = st.tuples(st.sampled_from("XY"), st.integers(0, 8), st.integers(1, 5)).map(
@@ -429,3 +431,23 @@ def test_known_sets_are_taken_from_a_crowd_or_a_result():
     expected = sets_of(result.as_gold(), chars=False)
     for known in (result, result.as_gold()):
         assert sets_of(attach_gold(crowd, known, ReadOptions()), chars=False) == expected
+
+
+def test_parts_of_an_item_are_one_document_of_units():
+    found = unit_agreement(_nested()).documents.to_pylist()
+    assert [(row["document"], row["annotators"], row["spans"]) for row in found] == [("s1", 3, 12)]
+
+
+def test_confidences_of_sets_of_labels_are_measured():
+    result = aggregate(LABELS.replace(b"+", b"|"), "ds", several="labels")
+    known = {"1": {"x"}, "2": {"y", "w"}}
+    rows = [{"item": item, "label": "|".join(own)} for item, own in known.items()]
+    found = score(read_crowd(rows, several="labels"), result).confidence
+    holds = {
+        (row["item"], row["label"]): row["probability"] for row in result.label_probs.to_pylist()
+    }
+    true = [
+        p if label in known[item] else 1 - p for (item, label), p in holds.items() if item in known
+    ]
+    assert (found.n, found.n_tokens) == (6, 6)
+    assert found.cross_entropy == pytest.approx(-np.log(true).mean(), rel=1e-5)

@@ -14,7 +14,7 @@ from goldspan.crowd import Crowd, read_crowd
 from goldspan.crowd.measures import token_accuracy, worker_rates
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.simulation import draw_truth, simulate_crowd
-from goldspan.workers import Reliability, measure_reliability
+from goldspan.workers import Reliability, measure_reliability, review_workers
 from goldspan.workers.reliability import design_effect, find_truth, judge_answers
 
 ANSWERS = b"""task,worker,label
@@ -267,3 +267,14 @@ def test_gold_tags_of_another_length_name_the_item(tagged):
         measure_reliability(tagged, {name: ["O"]})
     tags = tagged.tagged_by_id()
     assert counts(measure_reliability(tagged, tags)) == counts(measure_reliability(tagged))
+
+
+def test_items_with_any_number_of_labels_count_once():
+    rows = [f"{n},{who},x|{label}\n" for n in range(6) for who, label in (("a", "y"), ("b", "z"))]
+    gold = {str(n): ["x", "y"] for n in range(6)}
+    crowd = read_crowd(f"item,worker,label\n{''.join(rows)}".encode(), several="labels", gold=gold)
+    found = measure_reliability(crowd, prior=(1, 1))
+    assert found.total.tolist() == pytest.approx([6, 6])
+    assert found.share.tolist() == pytest.approx([1, 1 / 3])
+    notes = review_workers(crowd, method="mv-token").notes
+    assert any("the median worker answered 6 items with gold" in note for note in notes)

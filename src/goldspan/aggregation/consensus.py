@@ -24,7 +24,7 @@ from goldspan.crowd.formats.conll import conll_lines
 from goldspan.crowd.formats.parquet import METHOD
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.grid import any_formula, csv_text, guard, marked
-from goldspan.crowd.layers import by_whole, of_wholes
+from goldspan.crowd.layers import asks_each, by_whole, known_labels, of_wholes, sets_of
 from goldspan.crowd.losses import UNUSED, lost_in_gold
 from goldspan.crowd.model import (
     YES,
@@ -289,6 +289,8 @@ class Consensus:
         from goldspan.aggregation.plausibility import measure_confidence
 
         mine = self.as_gold()
+        if asks_each(self.crowd) and isinstance(truth, Crowd):
+            truth = known_labels(self.crowd, sets_of(truth, chars=False))
         sure = self.token_probs, self.token_confidence, self.span_confidence
         return measure_confidence(mine, *sure, truth, encoding)
 

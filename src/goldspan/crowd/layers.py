@@ -226,6 +226,11 @@ def with_label_sets(crowd: Crowd, known: Mapping[str, set[Unit] | None]) -> Crow
     if more:  # labels that nobody chose
         flat = as_single(crowd)
         crowd = ask_each(flat, [json.loads(tag) for tag in flat.tagset.tags], more)
+    return known_labels(crowd, known)
+
+
+def known_labels(crowd: Crowd, known: Mapping[str, set[Unit] | None]) -> Crowd:
+    """Return a crowd of any number of labels, of which all are asked about, with known ones."""
     assert crowd.parts is not None
     ids, index = whole_index(crowd)
     no, yes = (crowd.tagset.index[label] for label in (NO, YES))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from goldspan._arrays import count_between, count_in_rows, plain
 from goldspan.crowd.gold import with_known_labels, with_same_tokens
 from goldspan.crowd.io import read_layers, to_crowd
-from goldspan.crowd.layers import ByLayer, Layers, masi_alpha, score_sets
+from goldspan.crowd.layers import ByLayer, Layers, asks_each, masi_alpha, score_sets
 from goldspan.crowd.model import Answers, Crowd
 from goldspan.errors import InputError
 from goldspan.spans import Tagged, find_spans
@@ -241,7 +241,7 @@ class Agreement:
         if f1 is not None:
             lines.append(f"span F1 (pairwise)  {100 * f1:.2f}")
         if self.masi_alpha is not None:
-            lines.append(f"sets' alpha (MASI)  {self.masi_alpha:.4f}")
+            lines.append(f"sets' alpha (MASI)  {self.masi_alpha:.4f}  (of items; above: of parts)")
         lines.append(f"{'':<20}{'min':>9}{'q1':>9}{'median':>9}{'q3':>9}{'max':>9}{'mean':>9}")
         for name, row in self.quartiles.items():
             scale = 100 if name in _SCORES else 1
@@ -527,7 +527,10 @@ def score(
     left, right = _side(truth, "truth", reading), _side(predicted, "predicted", reading)
     if isinstance(left, Crowd) and isinstance(right, Crowd):
         if left.wholes is not None or right.wholes is not None:
-            return score_sets(left, right, **how)
+            scored = score_sets(left, right, **how)
+            if not hasattr(predicted, "measure_confidence") or not asks_each(predicted.crowd):
+                return scored
+            return replace(scored, confidence=predicted.measure_confidence(left))
         right, left = aligned_sides(right, left)
     scored = score_tags(
         left,

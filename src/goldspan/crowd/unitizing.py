@@ -257,7 +257,7 @@ def _pairs(crowd: Crowd, policy: str, rng: np.random.Generator, n_samples: int) 
     for a, start, end, kind in zip(*(one.tolist() for one in columns), strict=True):
         spans[a].append((start, end, kind))
     lengths = np.diff(crowd.offsets).tolist()
-    names = crowd.item_ids.to_pylist()
+    names = (crowd.item_ids if crowd.wholes is None else crowd.wholes).to_pylist()
     groups = names if crowd.groups is None else crowd.groups.to_pylist()
     said: dict[str, dict[int, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
     for a, (n, worker) in enumerate(

@@ -293,7 +293,8 @@ def measure_reliability(
 
     Returns:
         Counts of all workers in the order of `crowd.worker_ids`. Of tags they are effective
-        numbers: divided by the design effect. Workers without a judged answer have 0 of 0.
+        numbers: divided by the design effect. Items with any number of labels count once, right by
+        the share of the labels. Workers without a judged answer have 0 of 0.
 
     Raises:
         InputError: There is neither gold nor a result; no worker answered an item with gold; or
@@ -314,6 +315,9 @@ def measure_reliability(
     if not truth.crowd.is_classification:
         effect = design_effect(truth.crowd, judged)
         right, total = right / effect, total / effect
+    elif truth.crowd.wholes is not None:  # the labels of an item hang together: one answer
+        n_parts = truth.crowd.n_items / truth.crowd.whole_items.n_items
+        right, total = right / n_parts, total / n_parts
     return Reliability.from_counts(
         np.minimum(right, total),  # sums of float32 may exceed the whole by a little
         total,

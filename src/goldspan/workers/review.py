@@ -15,6 +15,7 @@ from goldspan.aggregation import aggregate, get_aggregator
 from goldspan.aggregation.families import Families, check_families, families_for
 from goldspan.aggregation.registry import DEFAULT
 from goldspan.crowd import Crowd
+from goldspan.crowd.layers import of_wholes
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.money import MICRO
 from goldspan.protocols import Progress, Runner
@@ -233,8 +234,8 @@ def _source(crowd: Crowd, source: str, notes: list[str]) -> str:
         return source
     if not known.any():
         return "crowd"
-    items = count_in_rows(known, crowd.offsets) > 0
-    answers = crowd.latest
+    items = of_wholes(crowd, np.logical_or, count_in_rows(known, crowd.offsets) > 0)
+    answers = crowd.whole_items.latest
     per_worker = np.bincount(answers.worker, items[answers.item], crowd.n_workers)
     working = np.bincount(answers.worker, minlength=crowd.n_workers) > 0
     median = float(np.median(per_worker[working]))
