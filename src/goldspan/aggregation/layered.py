@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from goldspan.aggregation.consensus import Consensus, format_of
 from goldspan.crowd.atomic import write_text
@@ -96,20 +97,29 @@ class Joint(Consensus):
 
     Its crowd says who answered what; `layers` has the labels. `confidence` is the product of those
     of the layers, as if they erred independently.
+
+    Attributes:
+        layers: The consensus of every layer.
+        parts: By layer of which item of the crowd each of its items is a part, int64 [n_items].
+        sure: By layer the probability that its labels of an item are right, float64 [n_items] of
+            the crowd; 1 where nobody answered.
     """
 
     layers: LayersConsensus = field(default_factory=lambda: LayersConsensus({}))
+    parts: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
+    sure: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, layers: LayersConsensus, crowd: Crowd) -> Joint:
         """Put the layers together over a crowd that has an item of one place for each of theirs."""
         place = {name: n for n, name in enumerate(crowd.item_ids.to_pylist())}
-        sure, entropy = np.ones(crowd.n_items), np.zeros(crowd.n_items)
-        for one in layers.values():
+        entropy, parts = np.zeros(crowd.n_items), dict[str, NDArray[np.int64]]()
+        sure = {name: np.ones(crowd.n_items) for name in layers}
+        for name, one in layers.items():
             ids, part = whole_index(one.crowd)
-            at = np.array([place[name] for name in ids], np.int64)[part]
+            at = parts[name] = np.array([place[item] for item in ids], np.int64)[part]
             asked = one.codes[one.crowd.offsets[:-1]] >= 0
-            np.multiply.at(sure, at[asked], one.confidence[asked])
+            np.multiply.at(sure[name], at[asked], one.confidence[asked])
             if one.entropy is not None:
                 np.add.at(entropy, at, one.entropy)
         known = np.diff(crowd.by_item.bounds) > 0
@@ -119,14 +129,16 @@ class Joint(Consensus):
             codes=np.where(known, 0, -1).astype(np.int16),
             token_probs=known[:, None].astype(np.float32),
             span_confidence=np.zeros(0, np.float32),
-            confidence=np.where(known, sure, 0).astype(np.float32),
-            make_workers=lambda _: layers.workers,
+            confidence=np.where(known, np.prod([*sure.values()], axis=0), 0).astype(np.float32),
+            make_workers=_workers,
             method=", ".join(f"{name}: {one.method}" for name, one in layers.items()),
             seconds=sum(one.seconds for one in layers.values()),
             notes=_each(layers, "notes"),
             cautions=_each(layers, "cautions"),
             entropy=entropy.astype(np.float32) if has_all else None,
             layers=layers,
+            parts=parts,
+            sure=sure,
         )
 
     @property
@@ -135,6 +147,12 @@ class Joint(Consensus):
         known = self.confidence[self.codes >= 0]
         return float(known.mean(dtype=np.float64)) if len(known) else None
 
+    def over(self, change: Callable[[Crowd], Crowd]) -> Joint:
+        """Return this over changed crowds, such as with other names of the workers."""
+        each = {name: replace(one, crowd=change(one.crowd)) for name, one in self.layers.items()}
+        layers = LayersConsensus(each, self.layers.ordinal)
+        return replace(self, crowd=change(self.crowd), layers=layers)
+
     def answers(
         self, tokens_of: Callable[[str], tuple[Sequence[str], Sequence[int]]]
     ) -> dict[str, dict[str, Any]]:
@@ -142,6 +160,11 @@ class Joint(Consensus):
         crowds = {name: one.crowd for name, one in self.layers.items()}
         codes = {name: one.codes for name, one in self.layers.items()}
         return answers_of_labels(crowds, codes, tokens_of)
+
+
+def _workers(result: Consensus) -> pa.Table:
+    assert isinstance(result, Joint)
+    return result.layers.workers
 
 
 def _each(layers: LayersConsensus, what: str) -> tuple[str, ...]:

@@ -242,13 +242,14 @@ def _crowd(question: Question, items: Sequence[AnsweredItem], workers: Sequence[
     tags = question.codec.tags
     if question.kind == "labels":  # single labels that stand for several
         said = (one for row in rows for one in (*row["answers"], row.get("gold")) if one)
-        tags = tuple(dict.fromkeys(["[]", *(one["label"] for one in said)]))
+        tags = (json.dumps(question.names), "[]", *(one["label"] for one in said))
+        tags = tuple(dict.fromkeys(tags))  # the first has all labels, in the plan's order
     header = {"goldspan": 1, "workers": [*workers], "encoding": question.codec.encoding}
     data = "".join(json.dumps(row) + "\n" for row in (header | {"tags": tags}, *rows)).encode()
     crowd = read_crowd(data, format="spans", several="leave-out")
     if question.kind != "labels":
         return crowd
-    return ask_each(crowd, [json.loads(tag) for tag in crowd.tagset.tags], question.names)
+    return ask_each(crowd, [json.loads(tag) for tag in crowd.tagset.tags])
 
 
 def _row(question: Question, one: AnsweredItem) -> dict[str, Any]:

@@ -9,7 +9,7 @@ it (`by_labels`).
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial, update_wrapper
 from itertools import islice
 from pathlib import Path
@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
+from goldspan.aggregation.layered import Joint
 from goldspan.campaign.auditing import DRAW, USUAL, draw
 from goldspan.campaign.changes import VERSION, changes, pending, plan_in_force
 from goldspan.campaign.clock import WallTimes
@@ -29,6 +30,7 @@ from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import DECISION
 from goldspan.campaign.results import drawn_curve, last_warnings
 from goldspan.crowd import Crowd
+from goldspan.crowd.layers import YES, asks_each, whole_ids
 from goldspan.crowd.questions import shown_span
 from goldspan.errors import InputError
 from goldspan.money import from_micro
@@ -57,6 +59,8 @@ from goldspan.workers.verdicts import UNCLEAR
 
 FEW, MANY = 200, 10_000
 """Items that are looked up at first, and most at once."""
+Place = tuple[int, int, str]
+"""A span: start, end and type."""
 LIKELY = 16
 """Least certain alternatives of an item that are named, with all that overlap them."""
 
@@ -130,9 +134,7 @@ def positions(result: Consensus | None, items: Sequence[str]) -> list[int | None
     return list(found.to_pylist())
 
 
-def found_labels(
-    result: Consensus | None, item: str, tasks: Tasks
-) -> FoundLabel | FoundSpans | None:
+def found_labels(result: Consensus | None, item: str, tasks: Tasks) -> m.Found | None:
     """Return the consensus on an item with its confidence; None without answers."""
     (n,) = positions(result, [item])
     if result is None or n is None:
@@ -142,12 +144,28 @@ def found_labels(
     return found_at(result, n, tasks)
 
 
-def found_at(result: Consensus, n: int, tasks: Tasks) -> FoundLabel | FoundSpans:
+def found_at(result: Consensus, n: int, tasks: Tasks) -> m.Found:
     """Return the consensus on the item at a position of a result."""
-    begin, end = result.crowd.offsets[n : n + 2].tolist()
-    confidence = round(float(result.confidence[n]), 4)
-    tokens = [round(one, 3) for one in result.token_confidence[begin:end].tolist()]
-    if result.crowd.is_classification:
+    if not isinstance(result, Joint):
+        return _found(result, [n], tasks)
+    each = {}
+    for name, one in result.layers.items():
+        parts = np.flatnonzero(result.parts[name] == n).tolist()
+        if (one.codes[one.crowd.offsets[parts]] >= 0).any():
+            each[name] = _found(one, parts, tasks)
+    return m.FoundLayers(confidence=round(float(result.confidence[n]), 4), layers=each)
+
+
+def _found(result: Consensus, parts: Sequence[int], tasks: Tasks) -> m.FoundOne:
+    """Return the consensus on the item whose parts are at positions of a result."""
+    crowd, n = result.crowd, parts[0]
+    confidence = round(float(np.prod(result.confidence[parts])), 4)
+    bounds = [slice(*crowd.offsets[part : part + 2].tolist()) for part in parts]
+    sure = np.min([result.token_confidence[place] for place in bounds], axis=0)
+    tokens = [round(one, 3) for one in sure.tolist()]
+    if asks_each(crowd):
+        return _found_set(result, parts, confidence)
+    if crowd.is_classification:
         probs = result.token_probs[n]
         order = np.argsort(-probs, kind="stable")[:LIKELY].tolist()
         choices = [
@@ -157,31 +175,62 @@ def found_at(result: Consensus, n: int, tasks: Tasks) -> FoundLabel | FoundSpans
         return FoundLabel(
             confidence=confidence, tokens=tokens, label=result.labels[n], alternatives=choices
         )
-    mine = np.flatnonzero(result.span_array.item == n).tolist()
-    rows = result.spans.take(pa.array(mine, pa.int64())).to_pylist()
-    item = result.crowd.item_ids[n].as_py()
-    every = [] if result.posterior is None else result.alternatives(item)
-    unsure = sorted(every, key=lambda one: abs(one.confidence - 0.5))[:LIKELY]
-    others = [a for a in every if any(a.start < b.end and b.start < a.end for b in unsure)]
+    found, spans, others = result.span_array, dict[Place, float](), dict[Place, float]()
+    for part, place in zip(parts, bounds, strict=True):
+        for i in np.flatnonzero(found.item == part).tolist():
+            start, end = int(found.start[i]) - place.start, int(found.end[i]) - place.start
+            where = start, end, result.tagset.types[found.type[i]]
+            spans[where] = max(spans.get(where, 0), float(result.span_confidence[i]))
+        every = [] if result.posterior is None else result.alternatives(part)
+        unsure = sorted(every, key=lambda one: abs(one.confidence - 0.5))[:LIKELY]
+        for one in every:
+            if any(one.start < other.end and other.start < one.end for other in unsure):
+                others[one[:3]] = max(others.get(one[:3], 0), one.confidence)
     # What annotators cut is shown within the tokens of the pool.
-    starts = result.crowd.token_start
-    places = [(at, 0) for at in range(end - begin)]
-    if starts is not None:
-        places = tasks.places(item, starts[begin:end].tolist())
+    places = [(at, 0) for at in range(len(tokens))]
+    if crowd.token_start is not None:
+        starts = crowd.token_start[bounds[0]].tolist()
+        places = tasks.places(whole_ids(crowd)[n].as_py(), starts)
     least = [1.0] * (places[-1][0] + 1 if places else 0)
     for (at, _), one in zip(places, tokens, strict=True):
         least[at] = min(least[at], one)
     places.append((len(least), 0))
 
-    def span(start: int, stop: int, kind: str, sure: float) -> FoundSpan:
-        shown = shown_span(part_span(kind, places[start], places[stop]))
-        return FoundSpan(**shown, confidence=round(float(sure), 4))
+    def shown(every: Iterable[tuple[Place, float]]) -> list[FoundSpan]:
+        return [
+            FoundSpan(
+                **shown_span(part_span(kind, places[start], places[stop])),
+                confidence=round(float(sure), 4),
+            )
+            for (start, stop, kind), sure in every
+        ]
 
+    by_place = sorted(spans.items(), key=lambda one: (one[0][0], -one[0][1], one[0][2]))
+    likeliest = sorted(others.items(), key=lambda one: -one[1])
     return FoundSpans(
-        confidence=confidence, tokens=least,
-        spans=[span(row["start"], row["end"], row["type"], row["confidence"]) for row in rows],
-        alternatives=[span(one.start, one.end, one.type, one.confidence) for one in others],
-    )  # fmt: skip
+        confidence=confidence, tokens=least, spans=shown(by_place), alternatives=shown(likeliest)
+    )
+
+
+def _found_set(result: Consensus, parts: Sequence[int], confidence: float) -> m.FoundSet:
+    """Return the consensus on an item with any number of labels, each of them a part."""
+    names, yes = result.crowd.parts, result.tagset.index[YES]
+    assert names is not None
+    choices = [
+        LabelChoice(label=names[n].as_py(), confidence=round(float(result.token_probs[n, yes]), 4))
+        for n in parts
+    ]
+    return m.FoundSet(
+        confidence=confidence,
+        labels=[names[n].as_py() for n in parts if result.codes[n] == yes],
+        alternatives=sorted(choices, key=lambda one: -one.confidence),
+    )
+
+
+def _unsure(result: Consensus | None, n: int | None) -> str | None:
+    """Return the least certain of several layers of an item."""
+    sure = result.sure if isinstance(result, Joint) and n is not None else {}
+    return min(sure, key=lambda name: sure[name][n], default=None)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -193,6 +242,8 @@ MOST = 200
 """Most items of a page."""
 ROWS = 50
 """Answers, skips and reports each that a page about an item shows."""
+UNITS = {"spans": "marked words", "single": "texts", "layers": "labels"}
+"""What is counted in answers to gold questions, by the kind of the task."""
 BRIEF = 160
 """Characters of an item in a list."""
 VERDICTS = (KEEP, DROP, TEST)
@@ -253,7 +304,7 @@ class Desk:
         # Computed once per round, once per round, and once per crowd.
         self._curve: tuple[int, Any] = (0, None)
         self._n_picked = (0, 0)
-        self._agreement: tuple[Crowd | None, dict[str, Any] | None] = (None, None)
+        self._agreement: tuple[Crowd | None, dict[str, Any]] = (None, {})
 
     def mark(self) -> tuple[int, int]:
         """Return what grows with every change of what the desk shows."""
@@ -446,7 +497,7 @@ class Desk:
                     answered=len(person.right),
                     right=sum(one.right for one in person.right),
                     total=sum(one.total for one in person.right),
-                    unit="texts" if plan.is_single else "marked words",
+                    unit=UNITS[plan.kind],
                 ),
                 verdict=None if found is None else _verdict(found),
                 barred=is_barred,
@@ -461,12 +512,17 @@ class Desk:
     @by_labels
     def agreement(self) -> m.Agreement:
         """Return Krippendorff's alpha and more; no measures where there are too few answers."""
-        crowd = self.engine.live.crowd
+        crowd, result = self.engine.live.crowd, self.engine.live.result
         if crowd is None or not len(crowd.latest):
             return m.Agreement(n_answers=0, measures=None)
         if self._agreement[0] is not crowd:
-            self._agreement = crowd, _measure(crowd)
-        return m.Agreement(n_answers=len(crowd.latest), measures=self._agreement[1])
+            found: dict[str, Any] = {"measures": None}
+            if isinstance(result, Joint):
+                found["layers"] = {n: _measure(one.crowd) for n, one in result.layers.items()}
+            else:
+                found["measures"] = _measure(crowd)
+            self._agreement = crowd, found
+        return m.Agreement(n_answers=len(crowd.latest), **self._agreement[1])
 
     # ----------------------------------------------------------------------------------------------
     # Items
@@ -489,6 +545,7 @@ class Desk:
         rows = [
             self._row(
                 slot, None if result is None or n is None else float(result.confidence[n]),
+                unsure=_unsure(result, n),
                 n_flags=len(flags.get(slot.item, ())), is_gold=slot.item in decided,
             )
             for slot, n in zip(shown, numbers, strict=True)
@@ -496,8 +553,9 @@ class Desk:
         return m.ItemPage(items=rows, more=len(slots) > limit, total=self.ledger.n_slots)
 
     def _row(
-        self, slot: Slot, confidence: float | None, *, n_flags: int, is_gold: bool
-    ) -> m.ItemRow:
+        self, slot: Slot, confidence: float | None, *, unsure: str | None, n_flags: int,
+        is_gold: bool,
+    ) -> m.ItemRow:  # fmt: skip
         text = self.tasks.text(slot.item)
         return m.ItemRow(
             item=slot.item,
@@ -508,6 +566,7 @@ class Desk:
             leased=slot.leased,
             state="done" if slot.filled >= slot.wanted else "open",
             confidence=None if confidence is None else round(confidence, 4),
+            unsure=unsure,
             control=slot.item in self.inputs.control,
             flags=n_flags,
             gold=is_gold,
@@ -577,14 +636,17 @@ class Desk:
 
     @by_labels
     def uncertain(self, limit: int = 20, by: str = "confidence") -> list[m.UncertainItem]:
-        """Return uncertain items, or by "information" what teaches most; nothing that is known."""
+        """Return uncertain items, or by "information" what teaches most; nothing that is known.
+
+        Of several layers what is least certain comes first either way.
+        """
         result = self.engine.live.result
         if result is None:
             return []
         settled = {*self.gold_labels(), *self.inputs.control}
         crowd, counts = result.crowd, np.diff(result.crowd.by_item.bounds)
         order = np.argsort(result.confidence, kind="stable")
-        if by == "information" and counts.any():
+        if by == "information" and counts.any() and not isinstance(result, Joint):
             n, bare = int((counts > 0).sum()), crowd.with_gold(None)
             order = choose_gold_questions(bare, n, by=by, result=result).item
         ids = crowd.item_ids.to_pylist()
@@ -608,7 +670,7 @@ class Desk:
         return found
 
     def _labels(self, labels: Any) -> Any:
-        """Return labels as a page shows them: spans, or one label; None where there are none."""
+        """Return labels as a page shows them: spans, a label, or by layer; None for none."""
         if labels is None:
             return None
         return next(iter(self.tasks.answer(labels).values()))

@@ -210,8 +210,8 @@ class Control(View):
     """Gold questions that a worker answered; units that were right, of all.
 
     Attributes:
-        unit: What is counted: "marked words", those that the worker or the known labels mark, or
-            "texts".
+        unit: What is counted: "marked words", those that the worker or the known labels mark,
+            "texts", or of several layers "labels" and spans.
     """
 
     answered: int
@@ -267,10 +267,11 @@ class Worker(View):
 
 
 class Agreement(View):
-    """How well the workers agree; no measures where there is too little."""
+    """How well the workers agree; no measures where there is too little, or there are `layers`."""
 
     n_answers: int
     measures: dict[str, Any] | None
+    layers: dict[str, dict[str, Any] | None] | None = None
 
 
 class LabelChoice(View):
@@ -312,7 +313,25 @@ class FoundSpans(View):
     alternatives: list[FoundSpan]
 
 
-Found = FoundLabel | FoundSpans
+class FoundSet(View):
+    """The consensus on an item with any number of labels; the most probable labels first."""
+
+    confidence: float
+    labels: list[str]
+    alternatives: list[LabelChoice]
+
+
+FoundOne = FoundLabel | FoundSet | FoundSpans
+
+
+class FoundLayers(View):
+    """The consensus by layer, without those that nobody answered; `confidence` is of all."""
+
+    confidence: float
+    layers: dict[str, FoundOne]
+
+
+Found = FoundOne | FoundLayers
 
 
 class Shown(View):
@@ -332,7 +351,7 @@ class UncertainItem(Shown):
 
 
 class ItemRow(View):
-    """An item in short."""
+    """An item in short; `unsure` is the least certain of several layers, None for one question."""
 
     item: str
     text: str
@@ -342,6 +361,7 @@ class ItemRow(View):
     leased: int
     state: Literal["open", "done"]
     confidence: float | None
+    unsure: str | None = None
     control: bool
     flags: int
     gold: bool
