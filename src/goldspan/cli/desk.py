@@ -217,6 +217,8 @@ def gold(
                                     "Repeatable.",
                                     metavar="START:END:TYPE"),
     nothing: bool = flag("The item has no span.", "--nothing"),
+    layers: str | None = option("The labels of a task of several layers, as JSON by layer.",
+                                metavar="JSON"),
     undo: bool = flag("Take the last decision back; the one before it holds again.", "--undo"),
     json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -227,11 +229,14 @@ def gold(
       goldspan desk gold campaign.toml D017 --span 0:2:PER --span 5:6:LOC
 
       goldspan desk gold campaign.toml t4 --label rain
+
+      goldspan desk gold campaign.toml t4 --layers '{"mood": "glad", "topics": ["art", "law"]}'
     """
-    given = [label is not None, bool(span), nothing, undo]
+    given = [label is not None, bool(span), nothing, layers is not None, undo]
     if sum(given) != 1:
-        raise typer.BadParameter("give one of --label, --span, --nothing and --undo")
-    answer = label if label is not None else [_span(text) for text in span or []]
+        raise typer.BadParameter("give one of --label, --span, --nothing, --layers and --undo")
+    answer: Any = label if label is not None else [_span(text) for text in span or []]
+    answer = answer if layers is None else _json(layers)
     with _open(place) as at:
         _show(at.retract(name) if undo else at.adjudicate(name, answer), gold_text, as_json=json)
 
@@ -348,6 +353,15 @@ def _span(text: str) -> Any:
     return Span(kind, int(start), int(end))
 
 
+def _json(text: str) -> Any:
+    from json import loads
+
+    try:
+        return loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--layers is no JSON: {error}") from None
+
+
 # --------------------------------------------------------------------------------------------------
 # The results in words
 
@@ -424,11 +438,13 @@ def _right(found: dict[str, Any]) -> list[str]:
 
 def agreement_text(found: dict[str, Any]) -> str:
     """Return how well they agree."""
-    if found["measures"] is None:
-        return TOO_FEW
     names = ("alpha", "observed", "cohen_kappa", "pairwise_span_f1")
-    known = {name: found["measures"][name] for name in names}
-    rows = [[k, f"{v:.3f}"] for k, v in known.items() if v is not None and math.isfinite(v)]
+    rows = [
+        [f"{layer}: {name}" if layer else name, f"{value:.3f}"]
+        for layer, measures in (found["layers"] or {"": found["measures"]}).items()
+        for name in names
+        if (value := (measures or {}).get(name)) is not None and math.isfinite(value)
+    ]
     if not rows:
         return TOO_FEW
     return table([["measure", "value"], *rows], (1,))
@@ -441,7 +457,7 @@ def uncertain_text(rows: list[dict[str, Any]]) -> str:
     made = [["item", "certain", "labels", "text"]]
     for one in rows:
         found = one["found"]
-        labels = _labels(found["label"] if "label" in found else found["spans"], one)
+        labels = _labels(_said(found), one)
         made.append(
             [one["item"], f"{found['confidence']:.3f}", _brief(labels), _brief(one["text"])]
         )
@@ -453,6 +469,7 @@ def items_text(page: dict[str, Any]) -> str:
     made = [["item", "answers", "certain", "state", "text"]]
     for one in page["items"]:
         sure = "" if one["confidence"] is None else f"{one['confidence']:.3f}"
+        sure += f" ({one['unsure']})" if one["unsure"] else ""
         marks = [name for name in ("gold", "control") if one[name]]
         marks += [f"reports: {one['flags']}"] if one["flags"] else []
         state = ", ".join(marks if one["control"] else [one["state"], *marks])
@@ -470,11 +487,12 @@ def item_text(one: dict[str, Any]) -> str:
     for name in ("gold", "known"):
         lines += [f"{name}: {_labels(one[name], one)}"] if one[name] is not None else []
     if found:
-        said = _labels(found["label"] if "label" in found else found["spans"], one)
-        lines.append(f"the answers say: {said} ({found['confidence']:.3f})")
-        for other in found["alternatives"]:
-            shown = other["label"] if "label" in other else _labels([other], one)
-            lines.append(f"  {other['confidence']:.3f}  {shown}")
+        lines.append(f"the answers say: {_labels(_said(found), one)} ({found['confidence']:.3f})")
+        for name, own in found.get("layers", {"": found}).items():
+            lines += [f"  {name} ({own['confidence']:.3f})"] if name else []
+            for other in own["alternatives"]:
+                shown = other["label"] if "label" in other else _labels([other], one)
+                lines.append(f"  {other['confidence']:.3f}  {shown}")
     for row in one["answers"]:
         counts = "" if row["counts"] else f" ({row['status']}, does not count)"
         lines.append(f"{row['worker']}: {_labels(row['labels'], one)}{counts}")
@@ -498,8 +516,19 @@ def gold_text(body: dict[str, Any]) -> str:
     """Return what was decided about an item."""
     if body["gold"] is None:
         return f"{body['item']} is not gold any more"
-    shown = body["gold"] if isinstance(body["gold"], str) else counted(len(body["gold"]), "span")
+    gold = body["gold"] if isinstance(body["gold"], dict) else {"": body["gold"]}
+    shown = "; ".join(
+        f"{layer}: {_counted(one)}" if layer else _counted(one) for layer, one in gold.items()
+    )
     return f"{body['item']} is gold: {shown}"
+
+
+def _counted(labels: Any) -> str:
+    """Write labels, and count spans."""
+    if isinstance(labels, str):
+        return labels
+    names = [one for one in labels or () if isinstance(one, str)]
+    return ", ".join(names) or counted(len(labels or ()), "span")
 
 
 def exports_text(rows: list[dict[str, str]]) -> str:
@@ -507,10 +536,22 @@ def exports_text(rows: list[dict[str, str]]) -> str:
     return table([["file", "what"], *([one["name"], one["what"]] for one in rows)])
 
 
+def _said(found: dict[str, Any]) -> Any:
+    """Return the labels of a consensus."""
+    if "layers" in found:
+        return {name: _said(one) for name, one in found["layers"].items()}
+    return next(found[name] for name in ("label", "labels", "spans") if name in found)
+
+
 def _labels(labels: Any, item: dict[str, Any]) -> str:
     """Write labels; a span with its text."""
     if labels is None or isinstance(labels, str):
         return labels or ""
+    if isinstance(labels, dict):
+        shown = {name: _labels(one, item) or "nothing" for name, one in labels.items()}
+        return "; ".join(f"{name}: {one}" for name, one in shown.items())
+    if labels and isinstance(labels[0], str):
+        return ", ".join(labels)
     text, starts, tokens = item["text"], item["starts"], item["tokens"]
     words = []
     for one in labels:

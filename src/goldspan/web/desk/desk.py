@@ -228,9 +228,10 @@ def _found_set(result: Consensus, parts: Sequence[int], confidence: float) -> m.
 
 
 def _unsure(result: Consensus | None, n: int | None) -> str | None:
-    """Return the least certain of several layers of an item."""
+    """Return the least certain of several layers of an item, None where all are certain."""
     sure = result.sure if isinstance(result, Joint) and n is not None else {}
-    return min(sure, key=lambda name: sure[name][n], default=None)
+    doubts = {name: one[n] for name, one in sure.items() if one[n] < 1}
+    return min(doubts, key=doubts.__getitem__, default=None)
 
 
 # --------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from goldspan.aggregation import Consensus
+from goldspan.aggregation.layered import Joint
 from goldspan.campaign import CampaignRecord
 from goldspan.campaign.auditing import CHECK, write_audit
 from goldspan.campaign.clock import WallTimes
@@ -27,6 +28,7 @@ from goldspan.campaign.suggestions import SUGGESTED, listed
 from goldspan.campaign.workforce import MODEL
 from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.atomic import write_text
+from goldspan.crowd.layers import whole_ids
 from goldspan.crowd.registry import FORMATS
 from goldspan.errors import InputError
 from goldspan.store import export_partitions
@@ -81,7 +83,7 @@ class Pseudonyms:
 
     def result(self, result: Consensus) -> Consensus:
         """Return labels whose crowd has these names."""
-        return replace(result, crowd=self.crowd(result.crowd))
+        return _over(result, self.crowd)
 
     def record(self, record: CampaignRecord) -> CampaignRecord:
         """Return the record of a campaign with these names."""
@@ -126,10 +128,23 @@ class Download:
 
 
 class Shown(NamedTuple):
-    """What a file shows: the workers' own ids, and what their answers cost."""
+    """What a file shows: the workers' own ids, what their answers cost, and one of several layers.
+
+    Without a layer it shows the only question, or all of them.
+    """
 
     names: bool
     money: bool
+    layer: str | None = None
+
+
+class File(NamedTuple):
+    """A file that can be made."""
+
+    what: str
+    media: str
+    make: Make
+    layer: str | None = None
 
 
 ALL = Shown(names=True, money=True)
@@ -153,7 +168,8 @@ class Downloads:
 
     def listed(self) -> list[Export]:
         """Return the files that can be made now."""
-        return [Export(name=name, what=what) for name, (what, _, _) in self._all().items()]
+        found = self._all().items()
+        return [Export(name=name, what=one.what, layer=one.layer) for name, one in found]
 
     def make(self, name: str, *, names: bool = False, money: bool = True, by: str = "") -> Download:
         """Make a file; with `names` it names the workers, and the log keeps who asked: `by`.
@@ -163,11 +179,12 @@ class Downloads:
         known = self._all()
         if name not in known:
             raise Refused("unknown", f"There is no file {name!r}: {', '.join(known)}.", 404)
-        _, media, make = known[name]
+        _, media, make, layer = known[name]
+        file = name if layer is None else name.removeprefix(f"{layer}-")
         with tempfile.TemporaryDirectory(prefix="goldspan-") as folder:
-            path = Path(folder) / (name.removesuffix(".zip") if media == ZIP else name)
+            path = Path(folder) / (file.removesuffix(".zip") if media == ZIP else file)
             try:
-                lost = make(self, path, Shown(names, money)) or []
+                lost = make(self, path, Shown(names, money, layer)) or []
             except InputError as error:
                 raise Refused("invalid", f"{name} cannot be made: {error}", 422) from None
             content = _zipped(path) if path.is_dir() else path.read_bytes()
@@ -190,15 +207,14 @@ class Downloads:
         """Keep who asked for names, before anybody has them."""
         self._ledger.record(NAMED, new_id(), {"file": file, "by": by}, self._clock())
 
-    def _all(self) -> dict[str, tuple[str, str, Make]]:
-        """Return description, media type and maker of every file, by name."""
+    def _all(self) -> dict[str, File]:
+        """Return every file by name; those of a layer have its name before their own."""
         plan = self._setting.plan
-        other = _SINGLE_ALONE if not plan.is_single else _SPANS_ALONE
-        found = {
-            name: (what, media, make)
-            for name, (kind, what, media, make) in _FILES.items()
-            if name not in other and _is_installed(kind)
-        } | _ALWAYS
+        asked = plan.task.questions
+        found = _files(single=plan.is_single) if asked is None else _LAYERS
+        found = found | {name: File(*facts) for name, facts in _ALWAYS.items()}
+        for one in () if asked is None else asked.each:
+            found |= _files(one.name, single=one.kind != "spans")
         if self.report is None:
             found.pop("report.html")
         if not plan.is_paid:
@@ -214,9 +230,40 @@ class Downloads:
         if result is None:
             raise Refused("unknown", "There are no answers yet.", 404)
         if not shown.money:
-            answers = replace(result.crowd.answers, cost=None)
-            result = replace(result, crowd=replace(result.crowd, answers=answers))
-        return result if shown.names else self._names.result(result)
+            result = _over(result, _without_costs)
+        if not shown.names:
+            result = self._names.result(result)
+        if not isinstance(result, Joint) or shown.layer is None:
+            return result
+        if shown.layer not in result.layers:
+            raise Refused("unknown", f"Nobody has answered {shown.layer!r} yet.", 404)
+        return result.layers[shown.layer]
+
+    def write_layers(self, path: Path, shown: Shown) -> None:
+        """Write the consensus of all layers."""
+        result = self._result(shown)
+        assert isinstance(result, Joint)
+        result.layers.write(path)
+
+    def write_label_studio(self, path: Path, shown: Shown) -> list[str]:
+        """Write all layers as one file of Label Studio, whose controls are called like them."""
+        result, lost, tasks = self._result(shown), list[str](), dict[str, dict[str, Any]]()
+        assert isinstance(result, Joint)
+        each = result.layers
+        # The tokens are those of the layer of spans, where there is one
+        for layer in sorted(each, key=lambda name: each[name].crowd.is_classification):
+            own = self.write_crowd_with_gold(path, shown._replace(layer=layer))
+            lost += [f"{layer}: {what}" for what in own]
+            for task in json.loads(path.read_bytes()):
+                none: dict[str, Any] = {"annotations": [], "predictions": []}
+                known = tasks.setdefault(task["data"]["item"], task | none)
+                for kind in none:
+                    _join(known[kind], task.get(kind, []), layer)
+        annotations = (one for task in tasks.values() for one in task["annotations"])
+        for number, one in enumerate(annotations, 1):
+            one["id"] = number
+        path.write_text(json.dumps([*tasks.values()], ensure_ascii=False), encoding="utf-8")
+        return lost
 
     def write_labels(self, path: Path, shown: Shown) -> list[str]:
         """Write the consensus."""
@@ -241,8 +288,9 @@ class Downloads:
         result = self._result(shown)
         crowd = WallTimes(self._ledger).crowd(result.crowd).with_gold(result.codes)
         reviewed = decided_labels(self._ledger.records(GOLD))
-        scores = zip(crowd.item_ids.to_pylist(), result.confidence.tolist(), strict=True)
-        predicted = {item: score for item, score in scores if item not in reviewed}
+        columns = crowd.item_ids, whole_ids(crowd), result.confidence
+        scores = zip(*(column.tolist() for column in columns), strict=True)
+        predicted = {item: score for item, whole, score in scores if whole not in reviewed}
         form = _format(path)
         return write_crowd(crowd, path, format=form, predicted=predicted, soft=result.soft)
 
@@ -314,6 +362,13 @@ _SPANS_ALONE = {
     "gliner.json", "folder.zip",
 }  # fmt: skip
 _SINGLE_ALONE = {"gold.csv"}
+_LAYERS = {
+    "layers.jsonl": File("an item per line with the labels of all layers", TEXT,
+                         Downloads.write_layers),
+    "label-studio.json": File("answers and labels of all layers for Label Studio", JSON,
+                              Downloads.write_label_studio),
+}  # fmt: skip
+"""Labels of several layers together."""
 _MODULES = {"spacy": "spacy", "uima": "cassis"}
 """What the extras of formats install."""
 _ALWAYS: dict[str, tuple[str, str, Make]] = {
@@ -327,6 +382,41 @@ _ALWAYS: dict[str, tuple[str, str, Make]] = {
     "record.json": ("the campaign in plain values", JSON, Downloads.write_record),
     "report.html": ("the report", "text/html; charset=utf-8", Downloads.write_report),
 }
+
+
+def _files(layer: str | None = None, *, single: bool) -> dict[str, File]:
+    """Return the files of labels and answers of a question."""
+    other, head = _SPANS_ALONE if single else _SINGLE_ALONE, "" if layer is None else f"{layer}-"
+    return {
+        f"{head}{name}": File(what, media, make, layer)
+        for name, (kind, what, media, make) in _FILES.items()
+        if name not in other and _is_installed(kind)
+    }
+
+
+def _over(result: Consensus, change: Callable[[Crowd], Crowd]) -> Consensus:
+    """Return the same labels over a changed crowd."""
+    if isinstance(result, Joint):
+        return result.over(change)
+    return replace(result, crowd=change(result.crowd))
+
+
+def _without_costs(crowd: Crowd) -> Crowd:
+    return replace(crowd, answers=replace(crowd.answers, cost=None))
+
+
+def _join(known: list[dict[str, Any]], more: list[dict[str, Any]], layer: str) -> None:
+    """Add a layer's annotations or predictions of a task to those of the same people."""
+    by = ("completed_by", "ground_truth", "model_version")
+    for one in more:
+        results = [{**result, "from_name": layer} for result in one["result"]]
+        same = (other for other in known if all(one.get(key) == other.get(key) for key in by))
+        if (other := next(same, None)) is None:
+            known.append({**one, "result": results})
+        else:
+            other["result"] += results
+            if "score" in other:
+                other["score"] = round(other["score"] * one["score"], 4)
 
 
 def _format(path: Path) -> str | None:

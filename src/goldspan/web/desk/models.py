@@ -550,10 +550,11 @@ class Again(View):
 
 
 class Export(View):
-    """A file that can be downloaded."""
+    """A file that can be downloaded, of one of several layers or of all."""
 
     name: str
     what: str
+    layer: str | None = None
 
 
 class Revoked(View):
