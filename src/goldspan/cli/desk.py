@@ -441,7 +441,7 @@ def agreement_text(found: dict[str, Any]) -> str:
     names = ("alpha", "observed", "cohen_kappa", "pairwise_span_f1")
     rows = [
         [f"{layer}: {name}" if layer else name, f"{value:.3f}"]
-        for layer, measures in (found["layers"] or {"": found["measures"]}).items()
+        for layer, measures in (found.get("layers") or {"": found["measures"]}).items()
         for name in names
         if (value := (measures or {}).get(name)) is not None and math.isfinite(value)
     ]
@@ -469,7 +469,7 @@ def items_text(page: dict[str, Any]) -> str:
     made = [["item", "answers", "certain", "state", "text"]]
     for one in page["items"]:
         sure = "" if one["confidence"] is None else f"{one['confidence']:.3f}"
-        sure += f" ({one['unsure']})" if one["unsure"] else ""
+        sure += f" ({one['unsure']})" if one.get("unsure") else ""
         marks = [name for name in ("gold", "control") if one[name]]
         marks += [f"reports: {one['flags']}"] if one["flags"] else []
         state = ", ".join(marks if one["control"] else [one["state"], *marks])

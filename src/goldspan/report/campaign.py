@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from goldspan.aggregation import Consensus
+from goldspan.aggregation.layered import Joint
 from goldspan.crowd import agreement
 from goldspan.crowd.atomic import write_text
 from goldspan.money import MICRO
@@ -494,6 +495,13 @@ def _lines(value: Any) -> list[str]:
     return [str(value)]
 
 
+def _layer_lines(layers: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        f"{one['name']} ({one['kind']}): {', '.join(one['types'] or one['labels'])}"
+        for one in layers
+    ]
+
+
 # --------------------------------------------------------------------------------------------------
 # The rules that can stop a campaign: their limits, and how near they are.
 
@@ -563,8 +571,9 @@ def _quality(
         bounds = "" if score.interval is None else _bounds(score.interval)
         yield Fact(f"{name} of the labels", percent(value), f"against {against}{bounds}")
     elif result is not None and (mean := result.mean_confidence) is not None:
-        what = "labels" if name == "accuracy" else "spans"
-        yield Fact("confidence", percent(mean), f"mean of the {what}")
+        what = "mean of the labels" if name == "accuracy" else "mean of the spans"
+        what = "mean of the items, in all layers" if isinstance(result, Joint) else what
+        yield Fact("confidence", percent(mean), what)
     last = next((one for one in reversed(record.rounds) if one["score"] is not None), None)
     if last is not None:
         measured = last["score"]
@@ -636,7 +645,11 @@ def render(
     for name in [*PLANNED_ORDER, *(key for key in record.plan if key not in PLANNED_ORDER)]:
         section = record.plan.get(name)
         if isinstance(section, Mapping) and not (name == "prices" and record.money is None):
-            rows = [(key, _lines(value)) for key, value in section.items() if value not in _OPEN]
+            rows = [
+                (key, _layer_lines(value) if key == "layers" else _lines(value))
+                for key, value in section.items()
+                if value not in _OPEN
+            ]
             if rows:
                 found.append((name, rows))
     if record.changes:
@@ -662,7 +675,8 @@ def render(
         coverage=coverage_picture(record),
         picks=picks,
         rules=list(dict.fromkeys(rule for one in picks for rule in sorted(one))),
-        **_labels(result, tested, scored, against),
+        **_labels(None if isinstance(result, Joint) else result, tested, scored, against),
+        layers=list(_layers(result)) if isinstance(result, Joint) else [],
         people=people(record),
         people_lead=people_lead(record),
         n_people=len(record.workers),
@@ -703,6 +717,14 @@ def _labels(
         "method": _method(result),
         "candidates": result.candidates,
     }
+
+
+def _layers(result: Joint) -> Iterator[tuple[str, str]]:
+    """Yield the name of every layer, and what is said of its labels."""
+    for number, (name, one) in enumerate(result.layers.items(), 1):
+        facts = _labels(one, None, None, "")
+        facts |= {"plain": one.tagset.rules.is_plain, "level": 3, "at": f"-{number}"}
+        yield name, fill_template("layer.html.j2", layer=name, **facts)
 
 
 def _method(result: Consensus) -> list[tuple[str, list[str]]]:

@@ -252,7 +252,9 @@ def fill_template(name: str, /, **values: Any) -> str:
     )
     environment.filters |= {"percent": percent, "count": count, "short": shorten}
     environment.filters |= {"amount": amount, "bare": bare_percent, "interval": interval}
-    return environment.get_template(name).render(version=__version__, **values)
+    # Sections that a page has several times have another level of headings, and marks at their ids
+    values = {"version": __version__, "level": 2, "at": "", **values}
+    return environment.get_template(name).render(values)
 
 
 def _read(name: str) -> str:
