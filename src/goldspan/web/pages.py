@@ -22,6 +22,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from goldspan import __version__
 from goldspan.campaign.inputs import CampaignInputs
+from goldspan.campaign.plan import Layer
 from goldspan.web.dependencies import (
     ContextHere,
     DeskRoute,
@@ -287,6 +288,8 @@ def _words(tokens: Sequence[Token]) -> Iterator[str]:
 WEB = ("https://", "http://")
 KEYS = "1234567890qweravtgdjklmpoix"
 """Keys of the labels in their order; b, c, f, h, n, s, u, y and z do other things on the page."""
+LAYER_KEYS = KEYS.replace("o", "")
+"""Of a task with layers, where O goes from one span to another at its place."""
 SKIP_REASONS = (
     "I do not understand this text",
     "I am not sure what is right",
@@ -308,23 +311,26 @@ class LabelPage:
 
     campaign: str
     title: str
-    kind: str  # "spans", or "single" for one label per item
+    kind: str  # "spans", "single" for one label per item, or "layers"
     labels: tuple[str, ...]  # Types of spans, or the labels, in the order in which they are offered
     instructions: str = ""  # In Markdown; examples show spans as `[Ann](PER)`
     paid: bool = True  # Whether answers are paid: a page of unpaid work does not speak of money
     skip_reasons: tuple[str, ...] = SKIP_REASONS  # Offered to a worker who skips a task
     flag_reasons: tuple[str, ...] = FLAG_REASONS  # Offered to a worker who reports an item
+    layers: tuple[Layer, ...] = ()
 
     @classmethod
     def of(cls, inputs: CampaignInputs) -> Self:
         """Return the page of a campaign."""
-        plan = inputs.plan
+        plan, layers = inputs.plan, inputs.plan.task.layers
+        spans = next((one.types for one in layers if one.types), ())
         return cls(
             paid=plan.is_paid,
             campaign=inputs.key,
             title=plan.page.title or plan.name,
             kind=plan.kind,
-            labels=plan.task.labels or plan.task.types,
+            labels=plan.task.labels or plan.task.types or spans,
+            layers=layers,
             instructions=inputs.guideline,
             skip_reasons=plan.page.skip_reasons,
         )
@@ -333,15 +339,17 @@ class LabelPage:
     def common(self) -> dict[str, Any]:
         """Values of its templates."""
         return {
-            "title": self.title, "kind": self.kind, "labels": label_keys(self.labels),
-            "paid": self.paid, "instructions": read_instructions(self.instructions, self.labels),
+            "title": self.title, "kind": self.kind,
+            "labels": label_keys(self.labels, LAYER_KEYS if self.layers else KEYS),
+            "layers": [layer_data(one) for one in self.layers], "paid": self.paid,
+            "instructions": read_instructions(self.instructions, self.labels),
         }  # fmt: skip
 
     def answer(self, *, audit: bool, **more: Any) -> HTMLResponse:
         """Return the page; `more` are values of its script."""
+        shown = {name: self.common[name] for name in ("title", "kind", "labels", "layers")}
         data = {
-            "title": self.title, "kind": self.kind, "labels": label_keys(self.labels),
-            "campaign": self.campaign, "skip_reasons": self.skip_reasons,
+            **shown, "campaign": self.campaign, "skip_reasons": self.skip_reasons,
             "flag_reasons": self.flag_reasons, **more,
         }  # fmt: skip
         return page_answer("label.html.j2", data=data, audit=audit, **self.common)
@@ -364,10 +372,17 @@ def worker_pages(page: LabelPage, visitor: Callable[[Request], dict[str, Any]]) 
     return router
 
 
-def label_keys(labels: Sequence[str]) -> list[dict[str, str]]:
+def label_keys(labels: Sequence[str], all_keys: str = KEYS) -> list[dict[str, str]]:
     """Return every label a key; those beyond the keys are chosen by mouse, touch or arrows."""
-    keys = [*KEYS[: len(labels)], *[""] * max(0, len(labels) - len(KEYS))]
+    keys = [*all_keys[: len(labels)], *[""] * max(0, len(labels) - len(all_keys))]
     return [{"name": name, "key": key} for name, key in zip(labels, keys, strict=True)]
+
+
+def layer_data(layer: Layer) -> dict[str, Any]:
+    """Return a layer as scripts have it: what it asks, with a key for each of its names."""
+    facts = ("name", "kind", "overlapping", "ordinal", "required", "instructions")
+    labels = label_keys(layer.types or layer.labels, LAYER_KEYS)
+    return {"labels": labels, **{name: getattr(layer, name) for name in facts}}
 
 
 # --------------------------------------------------------------------------------------------------

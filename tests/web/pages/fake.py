@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse
 
+from goldspan.campaign.plan import Layer
 from goldspan.web.pages import LabelPage, static_files, worker_pages
 from goldspan.web.security.middleware import Headers
 from web.loops import in_thread
@@ -25,6 +26,23 @@ MOODS = LabelPage(
 )
 
 
+LAYERS = LabelPage(
+    campaign="layers-5e6f",
+    title="Names and moods",
+    kind="layers",
+    labels=("PER", "LOC", "ORG"),
+    layers=(
+        Layer(name="names", kind="spans", types=("PER", "LOC", "ORG"), overlapping=True),
+        Layer(
+            name="mood", kind="label", labels=("very bad", "bad", "neither", "good", "very good"),
+            ordinal=True, instructions="What the writer feels.",
+        ),
+        Layer(name="topics", kind="labels", labels=("money", "sport", "travel"), required=False),
+        Layer(name="style", kind="label", labels=("plain", "ornate"), required=False),
+    ),
+)  # fmt: skip
+
+
 def span_task(words="Ann Lee went to New York .", number=1, **more):
     """A task of spans whose tokens stand between spaces, unless `tokens` and `text` are given."""
     given = {"tokens": words.split(), "text": None, "starts": None, "kind": "spans"}
@@ -34,6 +52,11 @@ def span_task(words="Ann Lee went to New York .", number=1, **more):
 def single_task(text="I sang all day.", number=1, **more):
     """A task for one label."""
     return span_task("", number, text=text, kind="single", **more)
+
+
+def layers_task(words="The Bank of England in London said so .", number=1, **more):
+    """A task of several layers."""
+    return span_task(words, number, kind="layers", **more)
 
 
 class Fake:
@@ -136,7 +159,8 @@ class Fake:
         return {body["task"]: body for body in sent}
 
     def _recall(self, task):
-        labels = {n: v for n, v in self.versions[task].items() if n in {"spans", "label"}}
+        kinds = {"spans", "label", "layers"}
+        labels = {n: v for n, v in self.versions[task].items() if n in kinds}
         why = self.closed.get(task, "")
         shown = {"expires": 0, **self.shown[task]}
         return {"task": shown, "open": not why, "why": why, **labels}

@@ -1,43 +1,107 @@
-// The widget for one label per item: a text, and labels that are chosen by a press or a single key.
+// Labels that are chosen by a press or a single key: questions, and the widget for one label per item.
 
-import { button, handBack, LONG, make, sign } from "./panels.js";
+import { drawActs, handBack, LONG, make, makeActs } from "./panels.js";
 
-export class ChoiceWidget {
-  constructor({ work, dock, labels, say, changed, send, sendsAtOnce, spacing = () => "auto" }) {
-    Object.assign(this, { labels, say, changed, send, sendsAtOnce, spacing });
+/** A question, with radio buttons, or checkboxes where `kind` is "labels": several may be chosen. */
+export class Question {
+  /** `facts` are {name, kind, labels, required}, `id` begins the ids of its inputs. */
+  constructor(id, { name, kind, labels, required }, { say, changed }, attributes) {
+    Object.assign(this, { name, labels, required, say, changed, several: kind === "labels" });
+    const type = this.several ? "checkbox" : "radio";
+    this.boxes = labels.map((label, i) => make("input", { type, name: id, id: `${id}-${i}`, value: String(i) }));
+    const choices = labels.map(({ name: label, key }, i) => make("label", { class: `choice type-${i % 10}`, for: `${id}-${i}` },
+      this.boxes[i], ...(key ? [make("kbd", { "aria-hidden": "true" }, key.toUpperCase())] : []), make("span", { dir: "auto" }, label)));
+    this.group = make("div", { class: "choices", role: this.several ? "group" : "radiogroup", ...attributes }, ...choices);
+    this.group.addEventListener("change", () => this.choose(this.boxes.flatMap((box, i) => (box.checked ? [i] : []))));
+    this.group.addEventListener("click", ({ target }) => { if (!this.several && this.chosen.includes(this.boxes.indexOf(target))) this.clear(); });
+  }
+
+  /** Show what was chosen; what is suggested is marked, and not chosen: the worker chooses. */
+  open(given, suggested) {
+    const numbers = (names) => this.labels.flatMap(({ name }, i) => ([names ?? []].flat().includes(name) ? [i] : []));
+    const marked = numbers(suggested);
+    this.boxes.forEach((box, i) => box.parentElement.classList.toggle("suggested", marked.includes(i)));
+    Object.assign(this, { chosen: numbers(given), past: [], future: [] });
+    this.draw();
+  }
+
+  get answer() {
+    const names = this.chosen.map((i) => this.labels[i].name);
+    return this.several ? names : names[0] ?? null;
+  }
+
+  get isAnswered() {
+    return !this.required || this.chosen.length > 0;
+  }
+
+  get steps() {
+    return this.past.length;
+  }
+
+  /** Choose labels, by their numbers, in place of what was chosen. */
+  choose(chosen) {
+    if (String(chosen) === String(this.chosen)) return;
+    this.past.push(this.chosen);
+    this.future = [];
+    this.become(chosen);
+  }
+
+  /** A key of a label: chooses it, or takes it back where it is one of several or none is needed. */
+  press(i) {
+    const others = this.several ? this.chosen.filter((one) => one !== i) : [];
+    if (!this.chosen.includes(i)) this.choose([...others, i].sort((a, b) => a - b));
+    else if (this.several) this.choose(others);
+    else this.clear();
+    this.boxes[i].focus({ preventScroll: true });
+  }
+
+  clear() {
+    if (!this.required) this.choose([]);
+  }
+
+  become(chosen) {
+    this.chosen = chosen;
+    this.draw();
+    this.changed();
+    const [names, about] = [[this.answer ?? []].flat(), this.name ? `${this.name}: ` : ""];
+    this.say(`${about}${names.length ? `${names.join(", ")} ${names.length > 1 ? "are" : "is"} chosen` : "No label is chosen"}`);
+  }
+
+  /** Undo or redo. */
+  act(way) {
+    const [from, to] = way === "undo" ? [this.past, this.future] : [this.future, this.past];
+    if (!from.length) return;
+    to.push(this.chosen);
+    this.become(from.pop());
+  }
+
+  draw() {
+    this.boxes.forEach((box, i) => { box.checked = this.chosen.includes(i); });
+  }
+
+  focus(options) {
+    this.boxes[this.chosen[0] ?? 0].focus(options);
+  }
+}
+
+/** A text to read, and the buttons below it; `face` is the widget that it is part of, or itself. */
+export class TextWidget {
+  constructor({ work, dock, send, spacing = () => "auto", face }) {
+    Object.assign(this, { spacing, face: face ?? this });
     this.text = make("div", { class: "text prose", dir: "auto" });
     work.replaceChildren(this.text);
-    dock.replaceChildren(this.makeChoices(), this.makeActs());
-    handBack(dock, () => this.focus());
+    dock.replaceChildren(makeActs(this, send));
+    handBack(dock, () => this.face.focus());
   }
 
-  makeChoices() {
-    this.radios = this.labels.map((label, i) => make("input", { type: "radio", name: "label", id: `label-${i}`, value: String(i) }));
-    const choices = this.labels.map(({ name, key }, i) => make("label", { class: `choice type-${i % 10}`, for: `label-${i}` },
-      this.radios[i], ...(key ? [make("kbd", { "aria-hidden": "true" }, key.toUpperCase())] : []), make("span", { dir: "auto" }, name)));
-    const group = make("div", { class: "choices", role: "radiogroup", "aria-label": "Labels" }, ...choices);
-    group.addEventListener("change", () => this.choose(this.radios.findIndex((radio) => radio.checked)));
-    return group;
-  }
-
-  makeActs() {
-    this.undoButton = button(sign("undo", "Undo"), () => this.act("undo"), { class: "quiet" });
-    this.redoButton = button(sign("redo", "Redo"), () => this.act("redo"), { class: "quiet" });
-    this.sendButton = button("Send", this.send, { class: "primary", id: "send" });
-    return make("div", { class: "acts" }, this.undoButton, this.redoButton, make("span", { class: "fill" }), this.sendButton);
-  }
-
-  open(task, work) {
+  open(task) {
     this.text.textContent = task.text ?? task.tokens.join(" ");
-    this.label = this.labels.findIndex((label) => label.name === work?.label);
-    this.radios.forEach((radio, i) => {
-      // Marked, and not chosen: the worker chooses.
-      radio.parentElement.classList.toggle("suggested", this.labels[i].name === task.suggestion?.label);
-    });
-    this.past = [];
-    this.future = [];
-    this.draw();
+    this.drawDock();
     this.space();
+  }
+
+  drawDock() {
+    drawActs(this);
   }
 
   /** Say what the button sends, or what it waits for. */
@@ -50,17 +114,43 @@ export class ChoiceWidget {
     const spacing = this.spacing();
     this.text.classList.toggle("close", spacing === "close" || (spacing === "auto" && this.text.textContent.length > LONG));
   }
+}
+
+export class ChoiceWidget extends TextWidget {
+  constructor({ labels, say, changed, sendsAtOnce, ...frame }) {
+    super(frame);
+    Object.assign(this, { keys: labels, send: frame.send, sendsAtOnce });
+    const heard = () => {
+      this.drawDock();
+      changed();
+    };
+    this.question = new Question("label", { labels, required: true }, { say, changed: heard }, { "aria-label": "Labels" });
+    frame.dock.prepend(this.question.group);
+  }
+
+  open(task, work) {
+    this.question.open(work?.label, task.suggestion?.label);
+    super.open(task);
+  }
 
   get work() {
-    return { label: this.labels[this.label]?.name ?? null };
+    return { label: this.question.answer };
   }
 
   get answer() {
-    return { label: this.labels[this.label].name };
+    return this.work;
   }
 
   get isReady() {
-    return this.label >= 0;
+    return this.question.isAnswered;
+  }
+
+  get canUndo() {
+    return this.question.past.length > 0;
+  }
+
+  get canRedo() {
+    return this.question.future.length > 0;
   }
 
   get missing() {
@@ -68,43 +158,21 @@ export class ChoiceWidget {
   }
 
   focus() {
-    this.radios[Math.max(0, this.label)].focus({ preventScroll: true });
+    this.question.focus({ preventScroll: true });
   }
 
   choose(i) {
-    if (i === this.label) return;
-    this.past.push(this.label);
-    this.future = [];
-    this.become(i);
-  }
-
-  become(i) {
-    this.label = i;
-    this.draw();
-    this.changed();
-    this.say(i < 0 ? "No label is chosen" : `${this.labels[i].name} is chosen`);
-  }
-
-  draw() {
-    this.radios.forEach((radio, i) => { radio.checked = i === this.label; });
-    this.undoButton.setAttribute("aria-disabled", String(!this.past.length));
-    this.redoButton.setAttribute("aria-disabled", String(!this.future.length));
-    this.sendButton.setAttribute("aria-disabled", String(!this.isReady));
+    this.question.choose([i]);
   }
 
   /** A label's key chooses it; pressed again, or where the worker wants it so, it sends. */
   act(name, label) {
     if (name === "label") {
-      const again = label === this.label;
-      this.choose(label);
-      this.radios[label].focus({ preventScroll: true });
+      const again = this.question.chosen.includes(label);
+      this.question.press(label);
       if (again || this.sendsAtOnce()) this.send();
-    } else if (name === "undo" || name === "redo") {
-      const [from, to] = name === "undo" ? [this.past, this.future] : [this.future, this.past];
-      if (!from.length) return true;
-      to.push(this.label);
-      this.become(from.pop());
-    } else return false;
+    } else if (name === "undo" || name === "redo") this.question.act(name);
+    else return false;
     return true;
   }
 }

@@ -1,7 +1,7 @@
 // Keys that do something. A letter alone is a key only where the worker wants it (WCAG 2.1.4), and
 // never while something is being written.
 
-const LETTERS = { b: "back", n: "nothing", c: "clear", z: "undo", u: "undo", y: "redo", s: "skip", f: "flag", h: "help", "?": "help" };
+const LETTERS = { b: "back", n: "nothing", c: "clear", z: "undo", u: "undo", y: "redo", s: "skip", f: "flag", h: "help", "?": "help", o: "other" };
 // Signs that stand alone move an end; the others are the same keys with Shift, on layouts of several lands.
 const SIGNS = { ",": "start-out", ";": "start-in", "<": "start-in", ".": "end-out", ":": "end-in", ">": "end-in" };
 const NAMED = { Enter: "send", Escape: "escape", Delete: "remove", Backspace: "remove" };

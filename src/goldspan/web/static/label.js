@@ -3,6 +3,7 @@
 import { ChoiceWidget } from "./choice.js";
 import { askNext, memory, page, server } from "./early.js";
 import { commandOf, ownsKey } from "./keys.js";
+import { LayersWidget } from "./layers.js";
 import { newKey } from "./memory.js";
 import { amount, askReason, banner, button, find, make, note, say } from "./panels.js";
 import { RefusedList } from "./refused.js";
@@ -32,8 +33,8 @@ let past = null; // of an answer that was sent: {answers, at, open, sent}, else 
 start();
 
 async function start() {
-  widget = new (page.kind === "spans" ? SpanWidget : ChoiceWidget)({
-    work: find("work"), dock: find("dock"), labels: page.labels, say, changed: keepDraft, send,
+  widget = new { spans: SpanWidget, single: ChoiceWidget, layers: LayersWidget }[page.kind]({
+    work: find("work"), dock: find("dock"), labels: page.labels, layers: page.layers, say, changed: keepDraft, send,
     sendsAtOnce: () => memory.setting("send-at-once", false),
     spacing: () => memory.setting("spacing", "auto"),
   });
@@ -88,7 +89,7 @@ function openTask(given) {
   // What was wrong with an answer stays said when its draft comes back.
   if (restored && find("note").hidden) note("Your draft is back.");
   else if (!restored) {
-    const size = task.kind === "spans" ? ` of ${widget.words.size} words` : "";
+    const size = widget.words ? ` of ${widget.words.size} words` : "";
     say([`A new text${size}`, find("suggestion").textContent].filter(Boolean).join(". "));
   }
   clearTimeout(late);
@@ -97,7 +98,7 @@ function openTask(given) {
 }
 
 function hasWork(work) {
-  return Boolean(work && (work.spans?.length || work.nothing || work.label));
+  return Boolean(work && (work.spans?.length || work.nothing || work.label || Object.values(work.layers ?? {}).some((one) => one?.length)));
 }
 
 function keepDraft() {
@@ -111,7 +112,8 @@ function draftOf(given) {
 
 /** Say that labels were suggested, and what; where there is nothing, nobody knows. */
 function showSuggestion(suggestion) {
-  const words = suggestion?.label ? `Suggested: ${suggestion.label}. It may be wrong.`
+  const words = suggestion?.layers ? "What is dashed or called “suggested” may be wrong: accept (Enter or ✓), change or delete each label in the text, and choose below what you find right. Others may be missing."
+    : suggestion?.label ? `Suggested: ${suggestion.label}. It may be wrong.`
     : suggestion?.spans?.length ? "Dashed labels are suggested and may be wrong: accept (Enter or ✓), change or delete each. Others may be missing."
       : "Suggested: nothing here. It may be wrong.";
   find("suggestion").textContent = suggestion ? words : "";
@@ -160,9 +162,7 @@ async function openPast(answers, at) {
   tellWell();
   note("");
   clearTimeout(late);
-  const { spans, label } = found;
-  const sent = found.task.kind === "single" ? { label } : { spans: spans.map(({ start, end, type, from_char, to_char }) => ({ start, end, type, from_char, to_char })) };
-  past = { answers, at, open: found.open, why: found.why, sent: JSON.stringify(sent) };
+  past = { answers, at, open: found.open, why: found.why };
   const draft = found.open ? memory.draft(draftOf(found.task)) : null;
   task = { ...found.task, key: draft?.key ?? newKey() };
   if (found.open) memory.keepDraft(draftOf(task), task.key, draft?.work ?? null);
@@ -170,8 +170,10 @@ async function openPast(answers, at) {
   show("task");
   find("card-title").textContent = `Your answer ${answers.length - at} of ${answers.length}`;
   showSuggestion(null);
-  widget.open(task, draft?.work ?? { ...sent, nothing: !sent.spans?.length });
-  showPast(sent);
+  widget.open(task, { ...found, nothing: true, open: [] });
+  past.sent = JSON.stringify(widget.answer);
+  if (draft?.work) widget.open(task, draft.work);
+  showPast(found);
   phase = "past";
   say(`${find("card-title").textContent}. ${find("past-note").textContent}`);
   scrollTo(0, 0);
@@ -309,10 +311,15 @@ function nameSend() {
 async function counting(id) {
   const one = await server.post("recall", { task: id }).catch(() => null);
   if (!one) return "";
-  const { tokens, text, starts } = one.task;
-  const words = (one.spans ?? []).map((span) => `${span.type} “${textOf(tokens, gaps(tokens, text, starts), span)}”`);
+  const layers = Object.entries(one.layers ?? {}).map(([name, given]) => `${name}: ${inWords(one.task, given)}`);
+  return ` It says: ${layers.join("; ") || inWords(one.task, one.label ?? one.spans)}. “Back” shows it.`;
+}
+
+/** A label, labels or spans, of which the first are named. */
+function inWords({ tokens, text, starts }, given) {
+  const words = [given ?? []].flat().map((one) => (one.type ? `${one.type} “${textOf(tokens, gaps(tokens, text, starts), one)}”` : one));
   if (words.length > SHOWN) words.push(`${words.splice(SHOWN).length} more`);
-  return ` It says: ${one.label ?? (words.join(", ") || "nothing here")}. “Back” shows it.`;
+  return words.join(", ") || "nothing here";
 }
 
 /** Another window has sent or left the text that this one shows. */
@@ -414,17 +421,28 @@ function expected(feedback) {
 }
 
 /** A text with labels on it, to look at. */
-function sample({ kind, tokens, text, starts }, { spans, label }) {
+function sample(about, { spans, label, layers }) {
+  const { kind, tokens, text, starts } = about;
+  if (kind === "layers") return make("div", {}, ...page.layers.map((layer) => sampleLayer(about, layer, layers[layer.name])));
   const box = make("div", { class: "text sampled", dir: "auto" });
   if (kind === "single") box.append(label ?? "no label");
   else showMarked(box, tokens, gaps(tokens, text, starts), spans ?? [], (type) => widget.number(type));
   return box;
 }
 
+function sampleLayer(about, { name, kind }, given) {
+  if (kind === "spans") return sample({ ...about, kind }, { spans: given });
+  const labels = [given ?? []].flat().map((one) => make("bdi", { class: "answered" }, one));
+  return make("p", {}, make("bdi", { class: "muted" }, name), " ", ...(labels.length ? labels : ["no label"]));
+}
+
 /** What was refused, to look at. */
 function copy(about, body) {
-  if (about.kind !== "single") return sample(about, body);
-  return make("p", { dir: "auto" }, [about.text ?? about.tokens.join(" "), body.label].filter(Boolean).join(" → "));
+  const text = about.text ?? about.tokens.join(" ");
+  if (about.kind === "single") return make("p", { dir: "auto" }, [text, body.label].filter(Boolean).join(" → "));
+  // A skip or a report has no labels.
+  if (about.kind === "layers" && !(body.layers && widget.spans)) return make("div", {}, make("p", { dir: "auto" }, text), ...(body.layers ? [sample(about, body)] : []));
+  return sample(about, body);
 }
 
 function focusTask() {
@@ -435,7 +453,7 @@ function focusTask() {
 
 function onKey(event) {
   if (find("ask").open || event.defaultPrevented || ownsKey(event.target, event.key)) return;
-  const command = commandOf(event, page.labels, memory.setting("single-keys", true));
+  const command = commandOf(event, widget.keys, memory.setting("single-keys", true));
   if (!command) return;
   if (command.name === "help") toggleHelp();
   else if (command.name === "back") back();

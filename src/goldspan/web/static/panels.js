@@ -40,6 +40,23 @@ export function sign(name, word) {
   return [svg, make("span", { class: "word" }, word)];
 }
 
+/** The row of buttons below a task, which are of a widget or of its `face`, the one that it is part
+ *  of; `first` and `last` stand among them. */
+export function makeActs(widget, send, first = [], last = []) {
+  const press = (name, word) => button(sign(name, word), () => widget.face.act(name), { class: "quiet" });
+  widget.undoButton = press("undo", "Undo");
+  widget.redoButton = press("redo", "Redo");
+  widget.sendButton = button("Send", send, { class: "primary", id: "send" });
+  return make("div", { class: "acts" }, widget.undoButton, widget.redoButton, ...first, make("span", { class: "fill" }), ...last, widget.sendButton);
+}
+
+/** Show which of the buttons do something. */
+export function drawActs({ face, undoButton, redoButton, sendButton }) {
+  undoButton.setAttribute("aria-disabled", String(!face.canUndo));
+  redoButton.setAttribute("aria-disabled", String(!face.canRedo));
+  sendButton.setAttribute("aria-disabled", String(!face.isReady));
+}
+
 export const find = (id) => document.getElementById(id);
 
 /** Tell screen readers; the same words twice are heard twice. */

@@ -1,9 +1,9 @@
 // The span widget: a text whose tokens are marked by mouse, touch or keys, and its commands.
 
 import { beyond, followDrag, gapAt, tokenNear, tokenOf } from "./drag.js";
-import { button, handBack, LONG, make, sign } from "./panels.js";
+import { button, drawActs, handBack, LONG, make, makeActs } from "./panels.js";
 import * as marks from "./state.js";
-import { cutNames } from "./tags.js";
+import { cutNames, drawLines } from "./tags.js";
 import { charactersOf, cutsOf, cutTokens, directions, gaps, onParts, onTokens, textOf, Words } from "./text.js";
 
 const HINT = {
@@ -14,21 +14,23 @@ const MAC = /^Mac|^iP/.test(navigator.platform); // where Option goes from word 
 const STILL = 3; // pixels that a hand moves though it means to press
 const QUOTED = 120; // characters of what is held that are shown
 const EDGES = { "start-out": ["start", 1], "start-in": ["start", -1], "end-out": ["end", 1], "end-in": ["end", -1] };
+const LEAST_ROWS = 2; // of overlapping spans, for which there is room from the beginning
 const NAMED = 3; // labels that a notice names
 const NOTHING = "You marked that there is nothing here.";
 
 export class SpanWidget {
   /** `say(text)` speaks to screen readers, `changed()` hears of every change, `send()` sends,
-   *  `spacing()` is how the lines stand: "wide", "close", or "auto" for close in long texts. */
-  constructor({ work, dock, labels, say, changed, send, spacing = () => "auto" }) {
-    Object.assign(this, { labels, say, changed, spacing });
+   *  `spacing()` is how the lines stand: "wide", "close", or "auto" for close in long texts;
+   *  `overlapping`: spans may overlap; `face` is the widget that this one is part of, or itself. */
+  constructor({ work, dock, labels, say, changed, send, spacing = () => "auto", overlapping = false, face }) {
+    Object.assign(this, { labels, keys: labels, say, changed, spacing, overlapping, face: face ?? this });
     this.brush = labels.length === 1 ? 0 : null;
     this.pointer = matchMedia("(pointer: coarse)").matches ? "touch" : "mouse";
     this.drag = null;
     this.firstTap = null;
     this.word = "Send";
     this.text = make("div", {
-      class: "text", role: "listbox", "aria-multiselectable": "true", "aria-label": "Text", dir: "auto",
+      class: overlapping ? "text stacked" : "text", role: "listbox", "aria-multiselectable": "true", "aria-label": "Text", dir: "auto",
       "aria-describedby": "held-hint",
     });
     work.replaceChildren(this.text);
@@ -69,12 +71,9 @@ export class SpanWidget {
   }
 
   makeActs(send) {
-    this.undoButton = button(sign("undo", "Undo"), () => this.act("undo"), { class: "quiet" });
-    this.redoButton = button(sign("redo", "Redo"), () => this.act("redo"), { class: "quiet" });
     this.clearButton = button("Clear", () => this.act("clear"), { class: "quiet" });
     this.nothingButton = button("Nothing here", () => this.act("nothing"), { class: "toggle", "aria-pressed": "false" });
-    this.sendButton = button("Send", send, { class: "primary", id: "send" });
-    return make("div", { class: "acts" }, this.undoButton, this.redoButton, this.clearButton, make("span", { class: "fill" }), this.nothingButton, this.sendButton);
+    return makeActs(this, send, [this.clearButton], [this.nothingButton]);
   }
 
   /** Show a task; `work` is what a draft has kept, and goes before what is suggested; `hint` is
@@ -88,7 +87,7 @@ export class SpanWidget {
     this.count(cutsOf(spans));
     const own = spans.map((span) => onParts(this.places, span));
     const left = (work?.open ?? suggested).map((one) => (one.type ? marks.nameOf(onParts(this.places, one)) : one));
-    this.state = { ...marks.begin(this.tokens.length, own, work?.nothing, left), places: this.places };
+    this.state = { ...marks.begin(this.tokens.length, own, work?.nothing, left, this.overlapping), places: this.places };
     this.firstTap = this.drag = this.clicked = null;
     this.setByCharacter(false);
     this.characters.hidden = !this.isCuttable;
@@ -100,7 +99,8 @@ export class SpanWidget {
   }
 
   drawUnsure() {
-    this.places.forEach(([n], i) => { if (this.unsure.has(n)) this.drawToken(i, null, marks.spanAt(this.state, 0)); });
+    const { held, active } = this.drawn;
+    this.places.forEach(([n], i) => { if (this.unsure.has(n)) this.drawToken(i, held, active); });
   }
 
   // ---- tokens that are cut ----
@@ -224,6 +224,18 @@ export class SpanWidget {
     return marks.isReady(this.state);
   }
 
+  get steps() {
+    return this.state.past.length;
+  }
+
+  get canUndo() {
+    return this.state.past.length > 0;
+  }
+
+  get canRedo() {
+    return this.state.future.length > 0;
+  }
+
   get missing() {
     return "Mark something first, or say “Nothing here”.";
   }
@@ -234,7 +246,7 @@ export class SpanWidget {
     const here = marks.spanAt(this.state, this.state.cursor);
     if (here && !this.state.selection && marks.isOpen(this.state, here)) this.acceptHere();
     const next = marks.nextOpen(this.state);
-    if (next) this.become(marks.move(this.state, next.start), `${this.spoken(next)}: ${next.type}, suggested. Press Enter to accept.`);
+    if (next) this.become(marks.move(this.state, next.start, next), `${this.spoken(next)}: ${next.type}, suggested. Press Enter to accept.`);
     this.focus();
     return true;
   }
@@ -281,11 +293,15 @@ export class SpanWidget {
     const held = marks.selected(this.state);
     const active = held ? null : marks.spanAt(this.state, this.state.cursor);
     const was = this.drawn;
-    if (was.spans !== spans) this.owners = marks.owners(this.state);
+    if (was.spans !== spans) {
+      this.covers = marks.covers(this.state);
+      this.rows = this.overlapping ? marks.rowsOf(spans) : null;
+      if (this.rows) this.text.style.setProperty("--rows", Math.max(LEAST_ROWS - 1, ...this.rows.values()) + 1);
+    }
     for (const [from, to] of this.touched(was, { spans, open, held, active })) {
       for (let i = from; i < Math.min(to, this.cells.length); i += 1) this.drawToken(i, held, active);
     }
-    if (was.spans !== spans) {
+    if (was.spans !== spans || (this.rows && was.active !== active)) {
       cancelAnimationFrame(this.cutting);
       this.cutting = requestAnimationFrame(() => this.cut());
     }
@@ -309,30 +325,52 @@ export class SpanWidget {
   }
 
   drawToken(i, held, active) {
-    const span = this.state.spans[this.owners[i]];
+    const over = this.covers[i];
+    // Of overlapping spans all have lines, and the chosen one has its colour behind the words.
+    const span = this.rows ? over.find((one) => one === active) : over[0];
     const chosen = held && held.start <= i && i < held.end;
-    const ends = span ? `${span.start === i ? " first" : ""}${span.end === i + 1 ? " last" : ""}` : "";
+    const ends = `${over.some(({ start }) => start === i) ? " first" : ""}${over.some(({ end }) => end === i + 1) ? " last" : ""}`;
     const edges = chosen ? `${held.start === i ? " from" : ""}${held.end === i + 1 ? " to" : ""}` : "";
-    const kind = span ? ` marked type-${this.number(span.type) % 10}${marks.isOpen(this.state, span) ? " suggested" : ""}` : "";
-    const look = `${kind}${span && span === active ? " active" : ""}${this.unsure.has(this.places[i][0]) ? " unsure" : ""}`;
-    this.paint(this.cells[i], "cells", i, `token${look}${ends}${chosen ? " selected" : ""}${edges}`, span);
+    const open = over.filter((one) => marks.isOpen(this.state, one));
+    const kind = span ? ` type-${this.number(span.type) % 10}${!this.rows && open.length ? " suggested" : ""}` : "";
+    const look = `${over.length ? " marked" : ""}${kind}${span && span === active ? " active" : ""}${this.unsure.has(this.places[i][0]) ? " unsure" : ""}`;
+    const heard = over.map((one) => `${one.type}${open.includes(one) ? ", suggested" : ""}${one === span && over.length > 1 ? " (chosen)" : ""}`);
+    this.paint(i, `token${look}${ends}${chosen ? " selected" : ""}${edges}`, heard.join(", "), over[0]);
     const within = `${span && span.start < i ? look : ""}${chosen && held.start < i ? " selected" : ""}`;
     this.paintSeam(i, `gap${within}`);
+    if (this.rows) this.drawStack(i, over, open, active);
+  }
+
+  /** Draw the lines of the spans over a token, and the names of those that begin there. */
+  drawStack(i, over, open, active) {
+    const lines = over.map((one) => ({
+      one, row: this.rows.get(one), number: this.number(one.type), isOpen: open.includes(one), isLast: one.end === i + 1,
+    }));
+    drawLines(this.cells[i], lines, this.rtl[i]);
+    if (this.seams[i]) drawLines(this.seams[i], lines.filter(({ one }) => one.start < i).map((line) => ({ ...line, isLast: false })), this.rtl[i]);
+    this.cells[i].replaceChildren(this.tokens[i], ...lines.filter(({ one }) => one.start === i).map(({ one, row, number, isOpen }) => {
+      const name = make("span", { class: `name type-${number % 10}${one === active ? " active" : ""}`, "data-type": `${one.type}${isOpen ? " ?" : ""}`, "aria-hidden": "true" });
+      name.style.setProperty("--at", row);
+      return Object.assign(name, { one, row });
+    }));
   }
 
   cut() {
     const { spans } = this.state;
-    cutNames(this.text, spans.map((span) => this.cells[span.start]), spans.map((span) => this.rtl[span.start]));
+    if (!this.rows) return cutNames(this.text, spans.map((span) => this.cells[span.start]), spans.map((span) => this.rtl[span.start]));
+    const names = [...this.text.querySelectorAll(".name")].sort((a, b) => a.row - b.row);
+    return cutNames(this.text, names, names.map(({ one }) => this.rtl[one.start]));
   }
 
-  paint(cell, kind, i, look, span) {
-    const shown = `${look}|${span?.type ?? ""}`;
-    if (this.drawn[kind][i] === shown) return;
-    this.drawn[kind][i] = shown;
+  paint(i, look, heard, span) {
+    const shown = `${look}|${heard}`;
+    if (this.drawn.cells[i] === shown) return;
+    const cell = this.cells[i];
+    this.drawn.cells[i] = shown;
     cell.className = look;
     cell.setAttribute("aria-selected", String(look.includes(" selected")));
     if (span) {
-      cell.setAttribute("aria-label", `${this.tokens[i]}, ${span.type}${look.includes(" suggested") ? ", suggested" : ""}`);
+      cell.setAttribute("aria-label", `${this.tokens[i]}, ${heard}`);
       cell.dataset.type = span.type;
     } else {
       cell.removeAttribute("aria-label");
@@ -368,10 +406,8 @@ export class SpanWidget {
       chip.setAttribute("aria-pressed", String(type ? this.labels[i].name === type : !range && this.brush === i));
     });
     this.nothingButton.setAttribute("aria-pressed", String(this.state.nothing));
-    this.undoButton.setAttribute("aria-disabled", String(!this.state.past.length));
-    this.redoButton.setAttribute("aria-disabled", String(!this.state.future.length));
+    drawActs(this);
     this.clearButton.setAttribute("aria-disabled", String(!this.state.spans.length && !this.state.nothing));
-    this.sendButton.setAttribute("aria-disabled", String(!this.isReady));
     const left = this.state.open.length;
     this.sendButton.textContent = !left ? this.word : this.accept.hidden ? `Check ${left}` : "Accept";
   }
@@ -423,7 +459,7 @@ export class SpanWidget {
     const { start, end } = marks.current(state);
     this.firstTap = null;
     // A label over the same words is changed; over others, it takes the place of what they had.
-    const lost = before.spans.filter((s) => s.start < end && s.end > start && !(s.start === start && s.end === end));
+    const lost = before.spans.filter((s) => !this.overlapping && s.start < end && s.end > start && !(s.start === start && s.end === end));
     this.become(state, `${this.spoken({ start, end })}: ${this.labels[i].name}`);
     this.tellLost("Replaced", lost);
   }
@@ -469,6 +505,22 @@ export class SpanWidget {
     return this.become(state, this.spoken(marks.current(state)));
   }
 
+  /** Say which of the spans over a token is chosen. */
+  sayChosen() {
+    const over = marks.spansAt(this.state, this.state.cursor);
+    const span = marks.current(this.state);
+    if (over.length > 1) this.say(`${this.spoken(span)}: ${span.type}, ${over.indexOf(span) + 1} of ${over.length}`);
+  }
+
+  /** After a press on a token with spans: its innermost is chosen, then the next, or the one whose
+   *  name was pressed. */
+  pick(i, target) {
+    const { one } = target.closest(".name") ?? {};
+    const again = this.overlapping && !one && i === this.state.cursor && !this.state.selection;
+    this.become(again ? marks.other(this.state) : marks.move(this.state, i, one));
+    this.sayChosen();
+  }
+
   putAway() {
     if (this.state.selection) this.become(marks.deselect(this.state));
     else this.become(marks.remove(this.state), "Label removed");
@@ -487,6 +539,9 @@ export class SpanWidget {
       const [state, lost] = [marks.toggleNothing(this.state), this.state.spans];
       this.become(state, state.nothing ? "Nothing here" : "Reverted");
       this.tellLost("Removed", lost);
+    } else if (name === "other" && this.overlapping) {
+      this.become(marks.other(this.state));
+      this.sayChosen();
     } else if (EDGES[name]) {
       this.edge(...EDGES[name]);
     } else if (name === "escape") {
@@ -619,8 +674,8 @@ export class SpanWidget {
       const focus = i ?? tokenNear(this.cells, x, y);
       const anchor = event.shiftKey ? this.state.selection?.anchor ?? this.state.cursor : focus;
       this.drag = { anchor, x, y, moved: event.shiftKey };
-      const fresh = !event.shiftKey && marks.spanAt(this.state, focus);
-      this.become(fresh ? marks.move(this.state, focus) : marks.select(this.state, anchor, focus));
+      if (!event.shiftKey && marks.spanAt(this.state, focus)) this.pick(focus, target);
+      else this.become(marks.select(this.state, anchor, focus));
     }
     return followDrag(event, {
       move: (to, at) => this.onDrag(to, at), end: (finished) => this.onDragEnd(finished),
@@ -665,17 +720,19 @@ export class SpanWidget {
       this.firstTap = null;
       return this.become(marks.deselect(this.state));
     }
-    return this.tap(i);
+    return this.tap(i, event.target);
   }
 
-  /** The first tap begins a selection, the second ends it; on the same token, it takes the word. */
-  tap(i) {
+  /** The first tap begins a selection, the second ends it; on the same token, it takes the word. On
+   *  a token with spans taps choose one after the other, and then, where others may lie in them,
+   *  begin a selection. */
+  tap(i, target) {
     if (this.firstTap === i) this.pickWord(i);
     else if (this.firstTap !== null) {
       this.become(marks.select(this.state, this.firstTap, i));
       if (this.brush !== null) this.put(this.brush);
-    } else if (marks.spanAt(this.state, i)) {
-      this.become(marks.move(this.state, i));
+    } else if (marks.spanAt(this.state, i) && !this.isThrough(i, target)) {
+      this.pick(i, target);
       return;
     } else {
       this.become(marks.select(this.state, i));
@@ -683,6 +740,12 @@ export class SpanWidget {
       return;
     }
     this.firstTap = null;
+  }
+
+  /** Whether taps on a token have chosen all spans that may overlap. */
+  isThrough(i, target) {
+    const { cursor, selection } = this.state;
+    return this.overlapping && !target.closest(".name") && i === cursor && !selection && marks.spansAt(this.state, i).at(-1) === marks.current(this.state);
   }
 
   onDouble(event) {

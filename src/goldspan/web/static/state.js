@@ -1,21 +1,28 @@
 // What a worker has marked, as plain values: every function takes a state and gives a new one.
 // Tokens are counted from 0; a span is {start, end, type}, its end exclusive; spans stand in order
-// and never overlap. `cursor` is the token that the keyboard is at. `selection` is {anchor, focus},
-// two tokens in any order, or null. `grip` is the end that stays while a span is stretched. `open`
+// and never overlap, unless the state is `overlapping`: then `chosen` names the one that commands
+// are about. `cursor` is the token that the keyboard is at. `selection` is {anchor, focus}, two
+// tokens in any order, or null. `grip` is the end that stays while a span is stretched. `open`
 // names the spans that were suggested and are not decided: accepted, changed or taken away.
 
 /** A state without history. */
-export function begin(size, spans = [], nothing = false, open = []) {
-  const kept = sorted(spans.filter((s) => s.start >= 0 && s.start < s.end && s.end <= size));
+export function begin(size, spans = [], nothing = false, open = [], overlapping = false) {
+  const kept = sorted(spans.filter((s) => s.start >= 0 && s.start < s.end && s.end <= size), overlapping);
   return {
-    size, spans: kept, nothing: nothing && kept.length === 0, open: still(open, kept),
-    cursor: 0, selection: null, grip: null, past: [], future: [],
+    size, spans: kept, nothing: nothing && kept.length === 0, open: still(open, kept), overlapping,
+    cursor: 0, selection: null, grip: null, chosen: null, past: [], future: [],
   };
 }
 
-/** The span over a token, or null. */
+/** The spans over a token, innermost first. */
+export function spansAt(state, token) {
+  return state.spans.filter((span) => span.start <= token && token < span.end).sort(byLength);
+}
+
+/** The span over a token, of several the chosen one, else the innermost; or null. */
 export function spanAt(state, token) {
-  return state.spans.find((span) => span.start <= token && token < span.end) ?? null;
+  const over = spansAt(state, token);
+  return over.find((span) => nameOf(span) === state.chosen) ?? over[0] ?? null;
 }
 
 /** [start, end) of the selection, or null. */
@@ -30,9 +37,15 @@ export function current(state) {
   return selected(state) ?? spanAt(state, state.cursor);
 }
 
-/** Go to a token; the selection is put down. */
-export function move(state, token) {
-  return { ...state, cursor: inside(state, token), selection: null, grip: null };
+/** Go to a token, and choose the span over it, or the innermost; the selection is put down. */
+export function move(state, token, span = null) {
+  return { ...state, cursor: inside(state, token), selection: null, grip: null, chosen: span && nameOf(span) };
+}
+
+/** Choose the next span over the cursor's token: after the outermost comes the innermost. */
+export function other(state) {
+  const over = spansAt(state, state.cursor);
+  return move(state, state.cursor, over[(over.indexOf(spanAt(state, state.cursor)) + 1) % over.length]);
 }
 
 /** Select the tokens from `anchor` to `focus`. */
@@ -57,7 +70,7 @@ export function stretch(state, token) {
   const [low, high] = room(state, span);
   const end = Math.max(low, Math.min(high, to));
   const changed = { start: Math.min(grip, end), end: Math.max(grip, end) + 1, type: span.type };
-  return { ...replace(state, span, changed), cursor: end, grip };
+  return { ...replace(state, span, changed), cursor: end, grip, chosen: nameOf(changed) };
 }
 
 /** Move one edge ("start" or "end") of the selection or of the span under the cursor outwards
@@ -72,18 +85,21 @@ export function edge(state, side, step) {
   else end = Math.min(high + 1, Math.max(start + 1, end + step));
   if (!span) return select(state, ...(side === "start" ? [end - 1, start] : [start, end - 1]));
   const cursor = Math.max(start, Math.min(end - 1, state.cursor));
-  return { ...replace(state, span, { start, end, type: span.type }), cursor, grip: null };
+  const changed = { start, end, type: span.type };
+  return { ...replace(state, span, changed), cursor, grip: null, chosen: nameOf(changed) };
 }
 
 /** Label the selection, else the span under the cursor, else the cursor's token. Spans that the
- *  selection touches make room. */
+ *  selection touches make room, unless they may overlap. */
 export function put(state, type) {
   const range = current(state) ?? { start: state.cursor, end: state.cursor + 1 };
   const span = { start: range.start, end: range.end, type };
-  const others = state.spans.filter((s) => s.end <= span.start || s.start >= span.end);
+  const others = state.spans.filter((s) => (state.overlapping ? s !== range : s.end <= span.start || s.start >= span.end));
   const cursor = Math.max(span.start, Math.min(span.end - 1, state.cursor));
-  const changed = change(state, [...others, span], false);
-  return { ...decided(changed, span), cursor, selection: null, grip: null };
+  let changed = change(state, [...others, span], false);
+  const isThere = state.spans.some((one) => nameOf(one) === nameOf(span)) && !isOpen(state, span);
+  if (state.overlapping && isThere && changed.spans.length === state.spans.length) changed = state;
+  return { ...decided(changed, span), cursor, selection: null, grip: null, chosen: nameOf(span) };
 }
 
 /** Count other tokens: `to` gives for every place between two tokens, 0 to size, the new one. What
@@ -91,6 +107,7 @@ export function put(state, type) {
 export function recount(state, to) {
   const spans = state.spans.map(({ start, end, type }) => ({ start: to(start), end: to(end), type }));
   const open = spans.filter((_, i) => isOpen(state, state.spans[i])).map(nameOf);
+  const chosen = spans.filter((_, i) => nameOf(state.spans[i]) === state.chosen).map(nameOf)[0] ?? null;
   const [held, size] = [selected(state), to(state.size)];
   let selection = null;
   if (held) {
@@ -99,7 +116,7 @@ export function recount(state, to) {
     selection = { anchor, focus };
   }
   const cursor = selection ? selection.focus : Math.min(size - 1, to(state.cursor));
-  return { ...state, spans, open, size, cursor, selection, grip: null };
+  return { ...state, spans, open, chosen, size, cursor, selection, grip: null };
 }
 
 /** The name of a span in `open`. */
@@ -125,11 +142,13 @@ export function accept(state) {
   return { ...decided(change(state, state.spans, false), span), selection: null, grip: null };
 }
 
-/** Take away the spans that the selection touches, else the one under the cursor. */
+/** Take away the spans that the selection touches, of overlapping ones those that lie in it; else
+ *  the one under the cursor. */
 export function remove(state) {
   const range = current(state);
   if (!range) return state;
-  const others = state.spans.filter((s) => s.end <= range.start || s.start >= range.end);
+  const isIn = (s) => (state.selection ? range.start <= s.start && s.end <= range.end : s === range);
+  const others = state.spans.filter((s) => (state.overlapping ? !isIn(s) : s.end <= range.start || s.start >= range.end));
   if (others.length === state.spans.length) return state;
   return { ...change(state, others, false), selection: null, grip: null };
 }
@@ -160,10 +179,24 @@ export function isReady(state) {
   return state.spans.length > 0 || state.nothing;
 }
 
-/** For every token the number of its span, -1 without one. */
-export function owners(state) {
-  const found = new Int32Array(state.size).fill(-1);
-  state.spans.forEach((span, number) => found.fill(number, span.start, span.end));
+/** For every token the spans over it, innermost first. */
+export function covers({ size, spans }) {
+  const found = Array.from({ length: size }, () => []);
+  for (const span of [...spans].sort(byLength)) for (let i = span.start; i < span.end; i += 1) found[i].push(span);
+  return found;
+}
+
+/** For every span its row below the words, a map: the innermost spans are nearest to the words, and
+ *  no two of a row overlap. */
+export function rowsOf(spans) {
+  const [rows, found] = [[], new Map()];
+  for (const span of [...spans].sort(byLength)) {
+    const isFree = (row) => row.every(({ start, end }) => end <= span.start || span.end <= start);
+    const free = rows.findIndex(isFree);
+    const row = free < 0 ? rows.push([]) - 1 : free;
+    rows[row].push(span);
+    found.set(span, row);
+  }
   return found;
 }
 
@@ -171,17 +204,25 @@ function inside(state, token) {
   return Math.max(0, Math.min(state.size - 1, token));
 }
 
-function sorted(spans) {
+function byLength(a, b) {
+  return a.end - a.start - (b.end - b.start);
+}
+
+// Of flat spans those that begin first are kept; of overlapping ones the longest stand first.
+function sorted(spans, overlapping) {
   const kept = [];
-  for (const { start, end, type } of [...spans].sort((a, b) => a.start - b.start)) {
-    if (!kept.length || kept.at(-1).end <= start) kept.push({ start, end, type });
+  const order = (a, b) => a.start - b.start || (overlapping ? byLength(b, a) || (a.type > b.type) - (a.type < b.type) : 0);
+  for (const { start, end, type } of [...spans].sort(order)) {
+    const last = kept.at(-1);
+    const isFree = overlapping ? last && nameOf(last) !== nameOf({ start, end, type }) : last?.end <= start;
+    if (!last || isFree) kept.push({ start, end, type });
   }
   return kept;
 }
 
 function change(state, spans, nothing) {
   const past = [...state.past, now(state)];
-  return { ...state, spans: sorted(spans), nothing, open: still(state.open, spans), past, future: [] };
+  return { ...state, spans: sorted(spans, state.overlapping), nothing, open: still(state.open, spans), past, future: [] };
 }
 
 function still(open, spans) {
@@ -208,14 +249,15 @@ function farEnd(span, cursor, to) {
 
 // The first and the last token that a span may reach.
 function room(state, span) {
+  if (state.overlapping) return [0, state.size - 1];
   const index = state.spans.indexOf(span);
   const low = index > 0 ? state.spans[index - 1].end : 0;
   const high = index + 1 < state.spans.length ? state.spans[index + 1].start - 1 : state.size - 1;
   return [low, high];
 }
 
-function now({ spans, nothing, open, places }) {
-  return { spans, nothing, open, places };
+function now({ spans, nothing, open, places, chosen }) {
+  return { spans, nothing, open, places, chosen };
 }
 
 function travel(state, from, to) {

@@ -1,7 +1,21 @@
-// The names of kinds above the spans: each is cut where the next one begins, or the line ends.
+// The lines of spans that overlap, below the words, and the names of kinds, above the words or below
+// their lines: each is cut where the next one begins, or the line ends.
 
-/** Give every name its room; `firsts` are the first tokens of the spans, in their order, and `rtls`
- *  says of each whether its line runs from right to left. */
+/** Draw lines below an element; `lines` are {row, number, isOpen, isLast}: rows are counted from the
+ *  words down, at its last piece a line ends short of the next one. */
+export function drawLines(element, lines, rtl) {
+  const drawn = lines.map(({ row, number, isOpen, isLast }) => {
+    const colour = `var(--t${number % 10})`;
+    const dashes = isOpen ? `repeating-linear-gradient(90deg, ${colour} 0 5px, transparent 5px 9px)` : `linear-gradient(${colour}, ${colour})`;
+    const size = isLast ? "calc(100% - 3px) 3px no-repeat" : "100% 3px repeat-x"; // repeated, it has no seams
+    return `${dashes} ${rtl ? "right" : "left"} 0 bottom calc((var(--rows) - ${row}) * var(--row) - 3px) / ${size}`;
+  });
+  if (drawn.length) element.style.setProperty("--lines", drawn.join(", "));
+  else element.style.removeProperty("--lines");
+}
+
+/** Give every name its room; `firsts` are the first tokens of the spans, in their order, or the names
+ *  of overlapping ones, row by row; `rtls` says of each whether its line runs from right to left. */
 export function cutNames(text, firsts, rtls) {
   const frame = text.getBoundingClientRect();
   // All is measured before anything is changed: a browser then lays the text out once.

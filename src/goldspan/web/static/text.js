@@ -1,6 +1,9 @@
 // Tokens and what stands between them. Positions in a text are counted by the server in code
 // points, and JavaScript counts in UTF-16 units: so texts are cut here as lists of code points.
 
+import { rowsOf } from "./state.js";
+import { drawLines } from "./tags.js";
+
 // Without a dictionary, a word is a run of letters and digits; where a script has no spaces, one token.
 const RUN = /[\p{L}\p{M}\p{N}_]+(?:['’][\p{L}\p{M}]+)*/gu;
 const UNSPACED = /[\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmer}\p{sc=Myanmar}]/u;
@@ -184,6 +187,11 @@ export function textOf(tokens, between, { start, end, from_char: from, to_char: 
 export function showMarked(into, whole, gapsOf, marked, numberOf) {
   const { places, tokens, between } = cutTokens(whole, gapsOf, cutsOf(marked));
   const spans = marked.map((span) => onParts(places, span));
+  const rows = rowsOf(spans);
+  if (Math.max(0, ...rows.values())) {
+    showStacked(into, { tokens, between, spans, rows }, numberOf);
+    return;
+  }
   let at = 0;
   const add = (parent, from, to) => {
     for (let i = from; i < to; i += 1) parent.append(i === from && parent !== into ? "" : between[i], tokens[i]);
@@ -207,6 +215,30 @@ export function showMarked(into, whole, gapsOf, marked, numberOf) {
   none.className = "none";
   none.textContent = "Nothing marked";
   into.append(none);
+}
+
+/** Put text with spans that overlap into an element: with their lines below it, and the name of each
+ *  behind its last word. */
+function showStacked(into, { tokens, between, spans, rows }, numberOf) {
+  const inner = [...rows.keys()]; // as rows are made, innermost first
+  into.classList.add("stacked", "shown");
+  into.style.setProperty("--rows", Math.max(...rows.values()) + 1);
+  const piece = (text, over, kind = "piece", last = null) => {
+    const made = document.createElement("span");
+    made.className = kind;
+    made.textContent = text;
+    drawLines(made, over.map((span) => ({ row: rows.get(span), number: numberOf(span.type), isLast: span === last })), false);
+    into.append(made);
+  };
+  tokens.forEach((token, i) => {
+    const over = inner.filter(({ start, end }) => start <= i && i < end);
+    piece(between[i], over.filter(({ start }) => start < i));
+    piece(token, over);
+    for (const span of over.filter(({ end }) => end === i + 1)) {
+      piece(span.type, over.filter((one) => one === span || one.end > i + 1 || inner.indexOf(one) > inner.indexOf(span)), `piece sample-type type-${numberOf(span.type) % 10}`, span);
+    }
+  });
+  into.append(between.at(-1));
 }
 
 function joined(tokens, between) {
