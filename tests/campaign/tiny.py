@@ -81,6 +81,8 @@ def toml(plan):
     def words(value):
         if isinstance(value, dict):
             return "{ " + ", ".join(f"{key} = {words(v)}" for key, v in value.items()) + " }"
+        if isinstance(value, list):
+            return f"[{', '.join(map(words, value))}]"
         return json.dumps(value)
 
     plain = [f"{key} = {json.dumps(v)}" for key, v in plan.items() if not isinstance(v, dict)]

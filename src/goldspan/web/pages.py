@@ -453,13 +453,16 @@ def _page(
     """Fill a page in; who is not logged in is led to where one logs in."""
     session = _session(request, here)
     plan, csrf = context.service.inputs.plan, context.auth.sessions.csrf(session)
+    asked = LabelPage.of(context.service.inputs)
     reviews = session.role == REVIEWER
     shown = {name: PAGES[name] for name in (FOR_REVIEWERS if reviews else PAGES)}
     data = {
         "csrf": csrf,
         "reviewer": reviews,
-        "kind": plan.kind,
-        "labels": label_keys(plan.task.labels or plan.task.types),
+        "kind": asked.kind,
+        "labels": label_keys(asked.labels),
+        "layers": [layer_data(one) for one in asked.layers],
+        "single": plan.is_single,
         "currency": plan.prices.currency,
         "paid": plan.is_paid and not reviews,
         "control": bool(context.service.inputs.control),

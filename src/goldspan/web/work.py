@@ -132,7 +132,8 @@ class Tasks:
     def answer(self, labels: Labels) -> dict[str, Any]:
         """Return labels as pages have them: `spans`, a `label`, or `layers`."""
         if isinstance(labels, Mapping):
-            return {"layers": labels}
+            names = self.inputs.plan.tagset.types  # the store has them by the alphabet
+            return {"layers": {name: labels[name] for name in names if name in labels}}
         if self.inputs.plan.is_single:
             return {"label": labels[0]}
         tags = [label or "O" for label in labels]

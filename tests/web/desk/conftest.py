@@ -11,8 +11,11 @@ from tempfile import mkdtemp
 
 import pytest
 
+from campaign.test_layers import layered as layered_plan
+from campaign.test_layers import write_items
+from campaign.tiny import toml
 from goldspan.web import open_service
-from web.serving import KEYS, Clock, answer, open_round, serve
+from web.serving import KEYS, Clock, answer, key, open_round, serve
 
 
 def worked(folder, *, spans=False, **sections):
@@ -44,6 +47,27 @@ def played(spans):
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with closing(play(folder, spans=spans)) as service:
         return folder, service.clock.time
+
+
+TOLD = {"places": [{"start": 1, "end": 5, "type": "ORG"}, {"start": 3, "end": 5, "type": "LOC"}],
+        "mood": "fair", "topics": ["art", "law"]}  # fmt: skip
+OTHER = {"places": [{"start": 1, "end": 5, "type": "LOC"}], "mood": "bad", "topics": []}
+
+
+def layered(folder, n=6, **options):
+    """Open a campaign of several layers; two people say one thing, and one another."""
+    write_items(folder)
+    plan = layered_plan(redundancy={"min": 3, "max": 3}) | {"crowd": {"source": "web"}}
+    (folder / "campaign.toml").write_text(toml(plan))
+    service = open_service(folder / "campaign.toml", folder / "out", KEYS, **options)
+    open_round(service)
+    for _ in range(n):
+        for worker in ("ann.k", "bob.k", "cat.k"):
+            if (got := service.work.next(worker))["state"] == "task":
+                said = OTHER if worker == "cat.k" else TOLD
+                service.work.submit(worker, got["task"]["id"], key(), said)
+    service.engine.look()
+    return service
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["single", "spans"])

@@ -40,7 +40,6 @@ def single(browser, tmp_path_factory):
         yield found
 
 
-@contextmanager
 def opened(browser, folder, *, spans, n=7, **sections):
     """Run a server whose requester has logged in: `open(path)` gives a page."""
     service = serve(
@@ -50,6 +49,12 @@ def opened(browser, folder, *, spans, n=7, **sections):
     for _ in range(n):
         for worker in ("ann", "bob"):
             answer(service, worker)
+    return opened_over(browser, service)
+
+
+@contextmanager
+def opened_over(browser, service):
+    """Run the server of a service."""
     service.start()
     contexts, faults = [], []
     with serving(service) as served:

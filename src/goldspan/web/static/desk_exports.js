@@ -10,7 +10,9 @@ find("names").addEventListener("change", () => {
 });
 attempt(async () => {
   const files = await ask("exports");
-  find("files").replaceChildren(...files.map(row));
+  find("files").replaceChildren(...files.filter(({ layer }) => !layer).map(row));
+  const layers = [...new Set(files.map(({ layer }) => layer))].filter(Boolean);
+  find("files").after(...layers.flatMap((name) => [make("h2", { dir: "auto" }, name), make("ul", { class: "files card" }, ...files.filter(({ layer }) => layer === name).map(row))]));
 });
 
 function row({ name, what }) {

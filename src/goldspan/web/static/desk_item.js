@@ -1,7 +1,7 @@
 // One item: its labels, how certain they are, every answer, what was said of it.
 
 import { ask, attempt, find, listen, make, page, percent, put } from "./desk.js";
-import { labelled, posterior, Review } from "./review.js";
+import { labelled, labelsOf, posterior, Review } from "./review.js";
 
 let shown = "";
 const review = new Review({ decided: () => attempt(load), attempt, quick: false });
@@ -15,7 +15,7 @@ async function load() {
   const first = !shown;
   shown = key;
   showAbout(item);
-  if (first) review.open(item, item.gold ?? item.known ?? item.found?.label ?? item.found?.spans ?? null);
+  if (first) review.open(item, item.gold ?? item.known ?? labelsOf(item.found));
   else review.load();
 }
 
@@ -24,7 +24,9 @@ function showAbout(item) {
   put("card-title", words);
   const pills = [item.gold && ["gold", "gold"], item.control && ["control", "soon"], item.n_flags && [`reports: ${item.n_flags}`, "bad"]];
   find("chips").replaceChildren(...pills.filter(Boolean).map(([text, kind]) => make("span", { class: "pill", "data-kind": kind }, text)));
-  find("posterior").replaceChildren(...(item.found ? [...(item.found.alternatives.length ? [make("h2", {}, "Probabilities"), posterior(item)] : []), make("h2", {}, "Consensus"), labelled(item, item.found.label ?? item.found.spans)] : []));
+  const bars = posterior(item);
+  const likely = bars.length ? [make("h2", {}, "Probabilities"), ...bars] : [];
+  find("posterior").replaceChildren(...likely, ...(item.found ? [make("h2", {}, "Consensus"), labelled(item, labelsOf(item.found))] : []));
   find("said").replaceChildren(...people("Skipped by", item.skipped), ...people("Reported by", item.flags), ...pager(item));
 }
 

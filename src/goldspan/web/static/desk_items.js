@@ -4,6 +4,7 @@ import { ask, attempt, count, find, link, listen, make, percent, put } from "./d
 
 const begins = [""];
 const given = new URLSearchParams(location.search);
+const SURE = 0.95; // confidence below which the least certain layer is named
 let [wait, shown, last] = [0, "", ""];
 
 find("which").value = given.get("state") ?? "all";
@@ -43,6 +44,6 @@ function row(one) {
   const pills = [one.gold && ["gold", "gold"], one.control && ["control", "soon"], one.flags > 0 && [`reports: ${one.flags}`, "bad"], !one.control && (one.state === "done" ? ["complete", "good"] : ["open", "rest"])];
   return make("tr", {}, make("th", { scope: "row" }, name), make("td", { class: "line-cell", dir: "auto" }, one.text),
     make("td", { class: "n", "data-name": "Answers" }, one.control ? count(one.answers) : `${one.answers} of ${one.wanted}`),
-    make("td", { "data-name": "Confidence", class: "n" }, one.confidence === null ? "–" : percent(one.confidence)),
+    make("td", { "data-name": "Confidence", class: "n" }, one.confidence === null ? "–" : percent(one.confidence), one.unsure && one.confidence < SURE ? make("span", { class: "sub", dir: "auto" }, one.unsure) : ""),
     make("td", { class: "pills" }, ...pills.filter(Boolean).map(([words, kind]) => make("span", { class: "pill", "data-kind": kind }, words))));
 }

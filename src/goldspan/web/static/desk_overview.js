@@ -1,6 +1,6 @@
 // The overview: how far it is, what it has cost, where it leads.
 
-import { ask, attempt, base, count, find, listen, make, many, money, percent, post, put, say, showCertificate, showLines, sure, time } from "./desk.js";
+import { ask, attempt, base, count, find, listen, make, many, money, page, percent, post, put, say, showCertificate, showLines, sure, time } from "./desk.js";
 import { bar, learningCurve } from "./desk_charts.js";
 
 let now = null;
@@ -98,13 +98,15 @@ function showTime() {
 
 async function showAgreement() {
   agreed = now.answers.counting;
-  const { measures } = await ask("agreement");
-  const alpha = measures?.alpha ?? null;
+  const { measures, layers } = await ask("agreement");
+  const known = Object.entries(layers ?? { "": measures }).filter(([, one]) => typeof one?.alpha === "number");
+  const alpha = known.length ? Math.min(...known.map(([, one]) => one.alpha)) : null; // of layers the lowest
   put("people-big", alpha === null ? "–" : `α ${alpha.toFixed(2)}`);
   bar(find("people-bar"), alpha === null ? [] : [{ share: Math.max(0, alpha), kind: "good" }], alpha === null ? "Not known yet" : `Krippendorff's alpha ${alpha.toFixed(2)}`);
   const by = make("a", { href: `${base}/desk/workers` }, many(now.answers.workers, "worker"));
   const flags = now.flags ? [", ", make("a", { href: `${base}/desk/items?state=flagged` }, many(now.flags, "report"))] : [];
-  find("people-sub").replaceChildren(by, ...flags);
+  const each = layers ? `${known.map(([name, one]) => `${name} ${one.alpha.toFixed(2)}`).join(", ")}; ` : "";
+  find("people-sub").replaceChildren(each, by, ...flags);
 }
 
 // ---- the curve ----
@@ -137,10 +139,10 @@ function showForecast({ points, target, forecast }) {
 }
 
 /** What the model's score is: beside the labels', it must not be taken for theirs. */
-const scoreName = () => now.kind === "single" ? "Model's accuracy" : "Tagger's F1";
+const scoreName = () => page.single ? "Model's accuracy" : "Tagger's F1";
 
 /** How many labels more answers are expected to set right. */
-const setRight = (share) => `expected to set right ${share < 0.0005 ? "less than 0.1 %" : `about ${percent(share, 1)}`} of the ${now.kind === "single" ? "labels" : "tokens"}`;
+const setRight = (share) => `expected to set right ${share < 0.0005 ? "less than 0.1 %" : `about ${percent(share, 1)}`} of the ${page.single ? "labels" : "tokens"}`;
 
 /** What something takes: money, or answers where nobody is paid. */
 const takes = ({ cost, answers }) => now.money ? money(cost) : many(answers, "answer");

@@ -1,7 +1,7 @@
 // Uncertain items, one after the other.
 
 import { ask, attempt, button, find, link, listen, make, many, page, percent, put } from "./desk.js";
-import { Review } from "./review.js";
+import { labelsOf, Review } from "./review.js";
 import { handBack } from "./panels.js";
 
 let queue = [];
@@ -32,7 +32,7 @@ function show(one) {
   if (!one) return review.hide();
   put("card-title", `${percent(one.found.confidence)} certain, ${many(one.answers, "answer")}`);
   find("open").href = link(one.item);
-  return review.open(one, one.mine ?? one.found.label ?? one.found.spans);
+  return review.open(one, one.mine ?? labelsOf(one.found));
 }
 
 function drawQueue() {

@@ -4,11 +4,16 @@ import { ask, button, find, make, note, page, percent, post, say } from "./desk.
 import { bar } from "./desk_charts.js";
 import { ChoiceWidget } from "./choice.js";
 import { commandOf, ownsKey } from "./keys.js";
+import { LayersWidget } from "./layers.js";
 import { SpanWidget } from "./spans.js";
 import * as marks from "./state.js";
 import { cutsOf, gaps, onParts, showMarked, textOf } from "./text.js";
 
 const single = page.kind === "single";
+const layered = page.kind === "layers";
+// The questions: the only one has no name.
+const asked = layered ? page.layers : [{ name: "", kind: single ? "label" : "spans", labels: page.labels }];
+const marked = asked.find(({ kind }) => kind === "spans");
 const PARTS = 500; // of a text, each of which was on the screen or not
 const LEAST = 0.005; // probability from which on an alternative is shown
 
@@ -17,8 +22,8 @@ export class Review {
    *  it may be is offered to be pressed. */
   constructor({ decided, later = () => {}, attempt, quick = true }) {
     Object.assign(this, { decided, later, attempt, quick, item: null });
-    this.widget = new (single ? ChoiceWidget : SpanWidget)({
-      work: find("work"), dock: find("dock"), labels: page.labels, say, changed: () => this.mark(),
+    this.widget = new { single: ChoiceWidget, spans: SpanWidget, layers: LayersWidget }[page.kind]({
+      work: find("work"), dock: find("dock"), labels: page.labels, layers: page.layers, say, changed: () => this.mark(),
       send: () => this.send(), sendsAtOnce: () => false,
     });
     find("dock").prepend(find("either")); // in sight however long the text is
@@ -36,8 +41,10 @@ export class Review {
     find("dock").hidden = Boolean(item.control);
     this.findAlternatives();
     const unsure = new Set(this.places.flatMap(({ start, end }) => Array.from({ length: end - start }, (_, n) => start + n)));
-    const work = single ? { label: labels } : { spans: labels ?? [], nothing: labels !== null && !labels?.length };
+    const spans = layered ? labels?.[marked?.name] : labels;
+    const work = single ? { label: labels } : { layers: labels ?? {}, spans: spans ?? [], nothing: labels !== null && !spans?.length };
     this.widget.open(item, work, { hint: "Nothing is marked here.", unsure });
+    this.showChances();
     this.showPlace(this.places.reduce((least, one) => (one.confidence < least.confidence ? one : least), this.places[0]));
     scrollTo(0, 0);
     if (this.place?.end) this.goTo(this.place);
@@ -53,10 +60,15 @@ export class Review {
     return [top, Math.max(find("dock").getBoundingClientRect().top, top + innerHeight / 4)];
   }
 
+  /** What is read: the text, and the questions below it. */
+  get read() {
+    return layered ? find("work") : this.widget.text;
+  }
+
   /** Keep which parts of the text were on the screen. */
   see() {
     if (!this.item) return;
-    const [box, [top, foot]] = [this.widget.text.getBoundingClientRect(), this.sight];
+    const [box, [top, foot]] = [this.read.getBoundingClientRect(), this.sight];
     const part = (y) => Math.round(((y - box.top) / box.height) * PARTS);
     this.seen.fill(1, Math.max(0, part(top)), Math.max(0, part(foot)));
     this.widget.nameSend(this.seen.includes(0) ? "Read on" : "Make it gold");
@@ -64,7 +76,7 @@ export class Review {
 
   /** Scroll to what was not on the screen yet; gives whether there was anything. */
   readOn() {
-    const [box, [top, foot]] = [this.widget.text.getBoundingClientRect(), this.sight];
+    const [box, [top, foot]] = [this.read.getBoundingClientRect(), this.sight];
     const here = Math.max(0, Math.round(((foot - box.top) / box.height) * PARTS));
     const below = this.seen.indexOf(0, here);
     const part = below < 0 ? this.seen.indexOf(0) : below;
@@ -78,7 +90,7 @@ export class Review {
 
   /** Go to an uncertain place, and show it. */
   goTo(place) {
-    const { widget } = this;
+    const widget = this.spans;
     const at = onParts(widget.places, place).start;
     widget.become(marks.move(widget.state, at));
     this.showPlace(place);
@@ -93,9 +105,27 @@ export class Review {
 
   // ---- what else it may be ----
 
+  /** The widget in which spans are marked. */
+  get spans() {
+    return this.widget.base ?? this.widget;
+  }
+
+  /** Show how likely each label is beside the choices of the questions below the text. */
+  showChances() {
+    const found = this.quick && !this.item.control ? this.item.found?.layers ?? {} : {};
+    for (const { name, boxes, labels } of this.widget.questions ?? []) {
+      boxes.forEach(({ parentElement: choice }, i) => {
+        choice.querySelector(".p")?.remove();
+        const one = found[name]?.alternatives.find(({ label }) => label === labels[i].name);
+        if (one) choice.append(make("span", { class: "p" }, percent(one.confidence)));
+      });
+    }
+  }
+
   /** Find the places that are uncertain: where alternatives overlap, else the least certain token. */
   findAlternatives() {
-    const { found, control } = this.item;
+    const { control } = this.item;
+    const found = layered ? this.item.found?.layers[marked?.name] : this.item.found;
     const list = control || !this.quick ? [] : found?.alternatives ?? [];
     this.chips = list.filter((one) => one.confidence >= LEAST).map((one) => {
       const shown = single ? one.label : `${this.words(one)}`;
@@ -138,7 +168,7 @@ export class Review {
 
   /** Show the alternatives of the place that the cursor has come to. */
   follow() {
-    const [cursor] = this.widget.places?.[this.widget.state?.cursor] ?? [];
+    const [cursor] = this.spans.places?.[this.spans.state?.cursor] ?? [];
     const here = this.places?.find(({ start, end }) => start <= cursor && cursor < end);
     if (here && here !== this.place) this.showPlace(here);
   }
@@ -152,18 +182,18 @@ export class Review {
   }
 
   take(one) {
-    const { widget } = this;
-    if (single) return widget.choose(page.labels.findIndex(({ name }) => name === one.label));
+    if (single) return this.widget.choose(page.labels.findIndex(({ name }) => name === one.label));
+    const widget = this.spans;
     if (cutsOf([one]).length) widget.recut([...widget.places.filter(([, char]) => char), ...cutsOf([one])]);
     const { start, end } = onParts(widget.places, one);
-    const picked = marks.select(widget.state, start, end - 1);
-    return widget.become(this.has(one) ? marks.remove(picked) : marks.put(picked, one.type));
+    const own = widget.state.spans.find((s) => marks.nameOf(s) === marks.nameOf({ start, end, type: one.type }));
+    return widget.become(own ? marks.remove(marks.move(widget.state, end - 1, own)) : marks.put(marks.select(widget.state, start, end - 1), one.type));
   }
 
   has(one) {
     if (single) return this.widget.work.label === one.label;
     const same = (a, b) => (a ?? 0) === (b ?? 0);
-    return this.widget.answer.spans.some((s) => s.start === one.start && s.end === one.end && s.type === one.type && same(s.from_char, one.from_char) && same(s.to_char, one.to_char));
+    return this.spans.answer.spans.some((s) => s.start === one.start && s.end === one.end && s.type === one.type && same(s.from_char, one.from_char) && same(s.to_char, one.to_char));
   }
 
   mark() {
@@ -211,7 +241,7 @@ export class Review {
 
   onKey(event) {
     if (event.defaultPrevented || !this.item || find("ask").open || ownsKey(event.target, event.key)) return;
-    const command = commandOf(event, page.labels, true);
+    const command = commandOf(event, this.widget.keys, true);
     if (!command) return;
     if (command.name === "send") { if (!event.repeat) this.send(); }
     else if (command.name === "undo" && this.undo && this.widget.undoButton.getAttribute("aria-disabled") === "true") this.undo();
@@ -221,24 +251,39 @@ export class Review {
   }
 }
 
-/** Labels as text to look at. */
-export function labelled(item, labels) {
-  const number = (name) => Math.max(0, page.labels.findIndex((label) => label.name === name));
-  if (labels === null) return make("p", { class: "sub" }, "nothing yet");
-  if (single) return make("p", {}, make("span", { class: `sample type-${number(labels) % 10}`, dir: "auto" }, labels));
-  const box = make("p", { class: "sampled", dir: "auto" });
-  showMarked(box, item.tokens, gaps(item.tokens, item.text, item.starts), labels, number);
-  return box;
+/** The labels of a consensus, as an answer has them. */
+export function labelsOf(found) {
+  if (!found?.layers) return found?.label ?? found?.labels ?? found?.spans ?? null;
+  return Object.fromEntries(Object.entries(found.layers).map(([name, one]) => [name, labelsOf(one)]));
 }
 
-/** How likely every alternative is, as bars. */
+/** Labels as text to look at. */
+export function labelled(item, labels) {
+  if (labels === null) return make("p", { class: "sub" }, "nothing yet");
+  if (!layered) return shown(item, labels, asked[0]);
+  return make("dl", { class: "by-layer" }, ...asked.map((layer) => make("div", {}, make("dt", { dir: "auto" }, layer.name), make("dd", {}, shown(item, labels[layer.name], layer)))));
+}
+
+/** What was answered to a question. */
+function shown(item, labels, { kind, labels: choices }) {
+  const number = (name) => Math.max(0, choices.findIndex((label) => label.name === name));
+  if (kind === "spans") {
+    const box = make("p", { class: "sampled", dir: "auto" });
+    showMarked(box, item.tokens, gaps(item.tokens, item.text, item.starts), labels ?? [], number);
+    return box;
+  }
+  const names = [labels ?? []].flat().flatMap((name) => [" ", make("span", { class: `sample type-${number(name) % 10}`, dir: "auto" }, name)]);
+  return make("p", {}, ...(names.length ? names.slice(1) : [make("span", { class: "sub" }, "no label")]));
+}
+
+/** How likely every alternative is, as bars, question by question. */
 export function posterior(item) {
-  const list = item.found?.alternatives ?? [];
-  const between = single ? null : gaps(item.tokens, item.text, item.starts);
-  return make("dl", { class: "posterior" }, ...list.map((one) => {
+  const between = marked ? gaps(item.tokens, item.text, item.starts) : null;
+  const each = Object.entries(item.found?.layers ?? { "": item.found }).filter(([, found]) => found?.alternatives.length);
+  return each.flatMap(([layer, { alternatives }]) => [layer ? make("h3", { dir: "auto" }, layer) : "", make("dl", { class: "posterior" }, ...alternatives.map((one) => {
     const box = make("div", { class: "bar" });
     bar(box, [{ share: one.confidence, kind: "good" }], percent(one.confidence, 1));
-    const name = single ? one.label : `${one.type}: ${textOf(item.tokens, between, one)}`;
+    const name = one.label ?? `${one.type}: ${textOf(item.tokens, between, one)}`;
     return make("div", {}, make("dt", { dir: "auto" }, name), make("dd", {}, box, percent(one.confidence, 1)));
-  }));
+  }))]);
 }
