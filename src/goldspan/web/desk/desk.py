@@ -30,7 +30,8 @@ from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import DECISION
 from goldspan.campaign.results import drawn_curve, last_warnings
 from goldspan.crowd import Crowd
-from goldspan.crowd.layers import YES, asks_each, whole_ids
+from goldspan.crowd.layers import asks_each, whole_ids
+from goldspan.crowd.model import YES
 from goldspan.crowd.questions import shown_span
 from goldspan.errors import InputError
 from goldspan.money import from_micro
