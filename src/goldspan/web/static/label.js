@@ -311,15 +311,15 @@ function nameSend() {
 async function counting(id) {
   const one = await server.post("recall", { task: id }).catch(() => null);
   if (!one) return "";
-  const layers = Object.entries(one.layers ?? {}).map(([name, given]) => `${name}: ${inWords(one.task, given)}`);
-  return ` It says: ${layers.join("; ") || inWords(one.task, one.label ?? one.spans)}. “Back” shows it.`;
+  const layers = one.layers && page.layers.map(({ name, kind }) => `${name}: ${inWords(one.task, one.layers[name], kind)}`);
+  return ` It says: ${layers?.join("; ") ?? inWords(one.task, one.label ?? one.spans)}. “Back” shows it.`;
 }
 
 /** A label, labels or spans, of which the first are named. */
-function inWords({ tokens, text, starts }, given) {
+function inWords({ tokens, text, starts }, given, kind = "spans") {
   const words = [given ?? []].flat().map((one) => (one.type ? `${one.type} “${textOf(tokens, gaps(tokens, text, starts), one)}”` : one));
   if (words.length > SHOWN) words.push(`${words.splice(SHOWN).length} more`);
-  return words.join(", ") || "nothing here";
+  return words.join(", ") || (kind === "spans" ? "nothing here" : "no label");
 }
 
 /** Another window has sent or left the text that this one shows. */

@@ -7,8 +7,8 @@ export function drawLines(element, lines, rtl) {
   const drawn = lines.map(({ row, number, isOpen, isLast }) => {
     const colour = `var(--t${number % 10})`;
     const dashes = isOpen ? `repeating-linear-gradient(90deg, ${colour} 0 5px, transparent 5px 9px)` : `linear-gradient(${colour}, ${colour})`;
-    const size = isLast ? "calc(100% - 3px) 3px no-repeat" : "100% 3px repeat-x"; // repeated, it has no seams
-    return `${dashes} ${rtl ? "right" : "left"} 0 bottom calc((var(--rows) - ${row}) * var(--row) - 3px) / ${size}`;
+    const [side, size] = isLast ? [rtl ? "right" : "left", "calc(100% - 3px) 3px no-repeat"] : ["left", "100% 3px repeat-x"];
+    return `${dashes} ${side} 0 bottom calc((var(--rows) - ${row}) * var(--row) - 3px) / ${size}`;
   });
   if (drawn.length) element.style.setProperty("--lines", drawn.join(", "));
   else element.style.removeProperty("--lines");
