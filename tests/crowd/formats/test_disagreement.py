@@ -8,6 +8,7 @@ import shlex
 import pytest
 
 from goldspan import aggregate, read_crowd, write_crowd
+from goldspan.crowd.layers import answer_sets, sets_of
 from goldspan.errors import FormatError, InputError
 
 ITEM = {
@@ -46,6 +47,23 @@ def test_the_third_edition_has_labels_by_annotator_and_pairs_of_texts():
     assert crowd.answers_of("a")["Ann1"] == ["neutral"]
     assert crowd.answers_of("b") == {"Ann1": ["-3"]}
     assert crowd.tokens_list[0] == ["context: It rains.\nstatement: It is wet."]
+
+
+@pytest.mark.parametrize("spell", [",".join, list], ids=["commas", "lists"])
+def test_answers_and_gold_of_several_labels_are_sets(spell, tmp_path):
+    said = [(["0", "1"], ["1"]), (["1"], []), (["2", "1"], ["1"])]
+    rows = {
+        str(n): {"annotations": {"Ann1": spell(a), "Ann3": spell(b)}, "gold": spell(a)}
+        for n, (a, b) in enumerate(said)
+    }
+    crowd = read_crowd(lewidi(**rows))
+    answers, known = answer_sets(crowd, chars=False), sets_of(crowd, chars=False)
+    for n, (a, b) in enumerate(said):
+        for own, wanted in ((answers[str(n), "Ann1", 0], a), (answers[str(n), "Ann3", 0], b)):
+            assert {label for label, _, _ in own} == {*wanted}
+        assert {label for label, _, _ in known[str(n)]} == {*a}
+    with pytest.raises(InputError, match="single labels"):
+        write_crowd(crowd, tmp_path / "a.json", format="lewidi")
 
 
 def test_where_the_annotations_are_withheld_the_hard_label_is_gold():

@@ -1,7 +1,8 @@
-"""LeWiDi: the JSON of the shared tasks on learning with disagreements; single labels, in and out.
+"""LeWiDi: the JSON of the shared tasks on learning with disagreements; labels, in and out.
 
 One object has the items by their ids; each has its `text`, its `annotations` as "0,1,1" and its
-`annotators` as "Ann1,Ann2,Ann3" (in the third edition an object of labels by annotator).
+`annotators` as "Ann1,Ann2,Ann3" (in the third edition an object of labels by annotator, who may
+give several: "0,1").
 `soft_label` and `hard_label` follow from them, so that they are not read beside them: the hard
 label is the majority, and no gold. Where the annotations are withheld it is read as gold.
 """
@@ -25,6 +26,7 @@ from goldspan.crowd.formats.json_records import (
 )
 from goldspan.crowd.formats.span_crowd import SpanCrowd
 from goldspan.crowd.formats.span_exports import SoftLabels, beside, dump, item_rows
+from goldspan.crowd.layers import asks_each
 from goldspan.crowd.model import Crowd
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import Source
@@ -65,15 +67,16 @@ def read(source: Source, options: ReadOptions) -> Crowd:
             inner = record.value
         for name, value in inner.items():
             with collect(crowd.faults):
-                rows += _rows_of(record.at(item=name).inner(value, "each item"), options)
+                rows += _rows_of(record.at(item=name).inner(value, "each item"), crowd)
     if n_hard := len({row.record.item for row in rows if _has_hard(row)}):
         message = f"{n_hard} hard labels are the majority of the annotations: not read as gold"
         crowd.builder.notes.append(f"{message} (--columns gold=hard_label reads them so)")
     return read_assignments(crowd, rows, single=True)
 
 
-def _rows_of(record: Record, options: ReadOptions) -> Iterator[Assignment]:
+def _rows_of(record: Record, crowd: SpanCrowd) -> Iterator[Assignment]:
     """Yield an item with what is known of it, and everybody's labels."""
+    options = crowd.options
     text = record.find(*keys_of(options, "text", "text"))
     if isinstance(text, dict):  # a pair, such as context and response
         text = "\n".join(f"{key}: {value}" for key, value in text.items())
@@ -81,12 +84,10 @@ def _rows_of(record: Record, options: ReadOptions) -> Iterator[Assignment]:
     pairs = _pairs(record)
     keys = keys_of(options, "gold", _GOLD, *(() if pairs else ("hard_label",)))
     gold = record.find(*keys)
-    known = {} if gold is None or not str(gold) else {"": _word(record, gold)}
+    known = {} if gold is None or gold == "" else {"": crowd.chosen(_labels(record, gold))}
     item = Assignment(record, text, attributes=record.others(_TAKEN))
     yield item._replace(gold=known, once=True)
-    for who, label in pairs:
-        chosen = [one.strip() for one in label.split(",") if one.strip()]
-        labels = chosen if len(chosen) > 1 else [label] if label else []
+    for who, labels in pairs:
         yield item._replace(record=record.at(worker=who), answers={"": labels})
 
 
@@ -95,11 +96,11 @@ def _has_hard(row: Assignment) -> bool:
     return bool(row.answers) and row.record.find("hard_label") is not None
 
 
-def _pairs(record: Record) -> list[tuple[str, str]]:
+def _pairs(record: Record) -> list[tuple[str, list[str]]]:
     """Return annotators and labels of an item."""
     given, named = record.find("annotations"), record.string("annotators")
     if isinstance(given, dict):
-        return [(who, _word(record, label)) for who, label in given.items()]
+        return [(who, _labels(record, label)) for who, label in given.items()]
     labels = given.split(",") if isinstance(given, str) else given
     if labels is None or labels in ([], [""]):
         return []
@@ -107,7 +108,17 @@ def _pairs(record: Record) -> list[tuple[str, str]]:
     if not isinstance(labels, list) or len(labels) != len(workers):
         message = f"{shown(given)} are not as many annotations as annotators ({shown(named)})"
         raise record.error(message, "annotations")
-    return [(who.strip(), _word(record, label)) for who, label in zip(workers, labels, strict=True)]
+    pairs = zip(workers, labels, strict=True)
+    return [(who.strip(), _labels(record, label)) for who, label in pairs]
+
+
+def _labels(record: Record, given: object) -> list[str]:
+    """Return what is chosen: one label, several with commas between, or a list."""
+    if isinstance(given, list):
+        return [_word(record, one) for one in given]
+    word = _word(record, given)
+    chosen = [one.strip() for one in word.split(",") if one.strip()]
+    return chosen if len(chosen) > 1 else [word] if word else []
 
 
 def _word(record: Record, label: object) -> str:
@@ -118,7 +129,7 @@ def _word(record: Record, label: object) -> str:
 
 def write(crowd: Crowd, path: Path, soft: SoftLabels | None = None) -> None:
     """Write everybody's last labels, the shares or probabilities of labels, and the gold."""
-    if not crowd.is_classification:
+    if not crowd.is_classification or asks_each(crowd):
         raise InputError("LeWiDi's JSON holds single labels: write another format, such as spans")
     for name in (*crowd.worker_ids.to_pylist(), *crowd.tagset.tags):
         if "," in name or name != name.strip():
