@@ -220,7 +220,9 @@ class CampaignRecord:
     @property
     def measure(self) -> str:
         """The score of models and labels: "accuracy" of single labels, else "F1"."""
-        return "accuracy" if Plan.model_validate(self.plan).is_single else "F1"
+        task = self.plan["task"]
+        kinds = {layer["kind"] for layer in task.get("layers", ())}
+        return "accuracy" if task["labels"] or (kinds and "spans" not in kinds) else "F1"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON; what only some campaigns have is left out of others."""

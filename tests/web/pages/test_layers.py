@@ -127,8 +127,8 @@ def test_on_a_phone_taps_choose_spans_and_then_begin_one_within(show, fake):
         page.tap(place)
     page.keyboard.press("Escape")
     for _ in range(2):  # the span, then its word
-        page.tap(".token >> nth=3"); print(page.text_content('.quote'), page.locator('.token.selected').all_text_contents())
-    page.tap(".token >> nth=3"); print(page.text_content('.quote'), page.locator('.token.selected').all_text_contents())
+        page.tap(".token >> nth=3")
+    page.tap(".token >> nth=3")
     page.tap(".type-1.type")
     quotes = []
     for _ in range(2):

@@ -23,7 +23,8 @@ def run(visit, fake):
             const marks = await import(address);
             let state = marks.begin(size, [], false, [], overlapping);
             for (const [name, ...rest] of commands) state = marks[name](state, ...rest);
-            const rows = [...marks.rowsOf(state.spans)].map(([{ start, end }, row]) => [start, end, row]);
+            const rows = [...marks.rowsOf(state.spans)]
+              .map(([{ start, end }, row]) => [start, end, row]);
             return { ...state, current: marks.current(state), rows };
             }""",
             [address, size, list(commands), overlapping],

@@ -771,6 +771,8 @@ class Desk:
         result, now = self.engine.live.result, self.clock()
         if result is None:
             raise Refused("unknown", "There are no labels yet.", 404)
+        if self.inputs.plan.task.layers:
+            raise Refused("invalid", "An audit is of one question, not of several layers.", 422)
         body = draw(result, self.inputs.control, n, self.inputs.plan.seed, now)
         self.ledger.record(DRAW, new_id(), body, now)
         self.engine.notify()
