@@ -514,9 +514,9 @@ export class SpanWidget {
 
   /** After a press on a token with spans: its innermost is chosen, then the next, or the one whose
    *  name was pressed. */
-  pick(i, target) {
+  pick(i, target, was = this.state.cursor) {
     const { one } = target.closest(".name") ?? {};
-    const again = this.overlapping && !one && i === this.state.cursor && !this.state.selection;
+    const again = this.overlapping && !one && i === was && !this.state.selection;
     this.become(again ? marks.other(this.state) : marks.move(this.state, i, one));
     this.sayChosen();
   }
@@ -654,6 +654,7 @@ export class SpanWidget {
 
   onDown(event) {
     this.pointer = event.pointerType === "mouse" ? "mouse" : "touch";
+    this.pressedAt = this.state.cursor; // a touch moves the focus, and the cursor with it, before it is a click
     if (this.pointer !== "mouse" || event.button !== 0) return;
     const [x, y] = [event.clientX, event.clientY];
     const within = event.altKey && this.isCuttable;
@@ -714,25 +715,26 @@ export class SpanWidget {
 
   onClick(event) {
     // What a screen reader presses has no pointer, and is like a tap.
+    const was = event.detail > 0 ? this.pressedAt : this.state.cursor;
     if (this.pointer === "mouse" && event.detail > 0) return;
     const i = tokenOf(event.target);
     if (i === null) {
       this.firstTap = null;
       return this.become(marks.deselect(this.state));
     }
-    return this.tap(i, event.target);
+    return this.tap(i, event.target, was);
   }
 
   /** The first tap begins a selection, the second ends it; on the same token, it takes the word. On
    *  a token with spans taps choose one after the other, and then, where others may lie in them,
    *  begin a selection. */
-  tap(i, target) {
+  tap(i, target, was) {
     if (this.firstTap === i) this.pickWord(i);
     else if (this.firstTap !== null) {
       this.become(marks.select(this.state, this.firstTap, i));
       if (this.brush !== null) this.put(this.brush);
-    } else if (marks.spanAt(this.state, i) && !this.isThrough(i, target)) {
-      this.pick(i, target);
+    } else if (marks.spanAt(this.state, i) && !this.isThrough(i, target, was)) {
+      this.pick(i, target, was);
       return;
     } else {
       this.become(marks.select(this.state, i));
@@ -743,9 +745,8 @@ export class SpanWidget {
   }
 
   /** Whether taps on a token have chosen all spans that may overlap. */
-  isThrough(i, target) {
-    const { cursor, selection } = this.state;
-    return this.overlapping && !target.closest(".name") && i === cursor && !selection && marks.spansAt(this.state, i).at(-1) === marks.current(this.state);
+  isThrough(i, target, was) {
+    return this.overlapping && !target.closest(".name") && i === was && !this.state.selection && marks.spansAt(this.state, i).at(-1) === marks.current(this.state);
   }
 
   onDouble(event) {
