@@ -138,7 +138,7 @@ def test_on_a_phone_taps_choose_spans_and_then_begin_one_within(show, fake):
     check(page)
     assert page.evaluate("document.documentElement.scrollWidth") == 360
     for label in ("bad", "travel"):
-        page.get_by_label(label, exact=True).tap()
+        page.get_by_text(label, exact=True).tap()
     page.tap("#send")
     done(page)
     answer = {"mood": "bad", "topics": ["travel"], "style": None}

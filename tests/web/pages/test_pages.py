@@ -12,6 +12,7 @@ from fastapi.testclient import TestClient
 
 from goldspan.web.pages import (
     KEYS,
+    LAYER_KEYS,
     assets,
     label_keys,
     message_page,
@@ -86,7 +87,8 @@ def test_keys_of_labels_differ_and_none_is_a_command():
     assert len(set(keys) - {""}) == len(KEYS) == len(set(KEYS))
     assert not set(KEYS) & set("bcfhnsuyz")
     commands = re.search(r"LETTERS = \{(.*?)\}", assets().files["keys.js"].decode())[1]
-    assert not set(KEYS) & set(re.findall(r"(\w):", commands))
+    assert not set(LAYER_KEYS) & set(re.findall(r"(\w):", commands))
+    assert set(KEYS) & set(re.findall(r"(\w):", commands)) == {"o"}  # which flat spans do not need
 
 
 def test_a_message_is_escaped():
