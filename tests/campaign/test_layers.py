@@ -11,7 +11,7 @@ import pytest
 from campaign.tiny import ends_with_the_same_log, ledger_of, plan_of
 from goldspan import read_layers, score
 from goldspan.campaign import Campaign, read_inputs, read_plan
-from goldspan.campaign.judging import AskingByGain, score_test
+from goldspan.campaign.judging import AskingByGain, gold_free_warnings, score_test
 from goldspan.campaign.results import CampaignRecord, write_exports
 from goldspan.crowd.questions import Question, Questions
 from goldspan.errors import FaultsError
@@ -200,6 +200,20 @@ def test_a_question_that_may_be_left_out_can_have_no_answer_at_all(tmp_path):
     campaign.run()
     assert set(campaign.progress.result.layers) == {"places", "mood"}
     assert campaign.progress.labelled.labels[0] == ["O"] * 9
+
+
+def test_known_labels_are_not_held_against_the_answers(tmp_path):
+    crowd = {"source": "files", "truth": None, "workers": []}
+    inputs = inputs_of(tmp_path, crowd=crowd, control={"n": 2, "gold": "gold.jsonl"})
+    ledger = ledger_of(inputs, tmp_path / "c.db")
+    campaign = Campaign(inputs, ledger)
+    campaign.run()
+    short = {"places": [{"start": 1, "end": 2, "type": "ORG"}], "mood": "bad", "topics": []}
+    for who in ("ann", "bob"):
+        for item in ledger.slots()["item"].to_pylist():
+            ledger.submit(f"{who}{item}", who, item, short, 10**12)
+    said = gold_free_warnings(campaign.progress.result, None)
+    assert [line for line in said if "longest span" in line] == []
 
 
 def test_a_test_counts_spans_and_labels_of_all_layers():

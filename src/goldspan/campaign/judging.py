@@ -385,7 +385,7 @@ def gold_free_warnings(result: Consensus, gold: NDArray[np.int16] | None) -> lis
         return [
             f"{name}: {line}"
             for name, one in result.layers.items()
-            for line in gold_free_warnings(one, one.crowd.gold)
+            for line in gold_free_warnings(one, one.known)
         ]
     codes = result.codes if gold is None else np.where(gold >= 0, np.int16(-1), result.codes)
     return [*check_plausibility(result.crowd, codes).warnings, *result.cautions]

@@ -7,7 +7,7 @@ from typing import Any
 
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.judging import GAIN
-from goldspan.campaign.plan import Control, Layer, Plan
+from goldspan.campaign.plan import ORDINAL, Control, Layer, Plan
 from goldspan.money import from_micro
 
 KINDS = {
@@ -141,7 +141,9 @@ def _work(inputs: CampaignInputs) -> Iterator[str]:
         share = f"{100 * plan.control.share:g} % of every worker's answers"
         yield f"control: {plan.control.n} known items, {share}{_test(plan.control)}"
     params = "".join(f", {key}={value!r}" for key, value in plan.aggregate.params.items())
-    yield f"labels: by {plan.method}{params}{_kin(plan.aggregate.families)}"
+    scales = [one.name for one in plan.task.layers if plan.method_for(one)[0] != plan.method]
+    own = f", {', '.join(scales)} by {ORDINAL}" if scales else ""
+    yield f"labels: by {plan.method}{params}{own}{_kin(plan.aggregate.families)}"
     how = {
         "cv": f"cross-validation in {plan.evaluate.folds} parts",
         "test": f"the test file {plan.evaluate.file}",
