@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from goldspan.campaign.section import newer
 from goldspan.web.models import Kind, LabelsBody, Layers, Name, Note, Request, SpanBody
 
 Scope = Literal["progress", "results", "review", "people", "links", "money", "steer"]
@@ -271,7 +272,7 @@ class Agreement(View):
 
     n_answers: int
     measures: dict[str, Any] | None
-    layers: dict[str, dict[str, Any] | None] | None = None
+    layers: dict[str, dict[str, Any] | None] | None = newer(default=None)
 
 
 class LabelChoice(View):
@@ -361,7 +362,7 @@ class ItemRow(View):
     leased: int
     state: Literal["open", "done"]
     confidence: float | None
-    unsure: str | None = None
+    unsure: str | None = newer(default=None)
     control: bool
     flags: int
     gold: bool
@@ -554,7 +555,7 @@ class Export(View):
 
     name: str
     what: str
-    layer: str | None = None
+    layer: str | None = newer(default=None)
 
 
 class Revoked(View):
