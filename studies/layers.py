@@ -22,7 +22,8 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.formats.char_spans import CharSpan, cut_text
 from goldspan.crowd.formats.json_records import Record
 from goldspan.crowd.formats.span_crowd import Labels, SpanCrowd
-from goldspan.crowd.layers import YES, answer_sets, sets_of
+from goldspan.crowd.layers import answer_sets, sets_of
+from goldspan.crowd.model import YES
 from goldspan.crowd.options import ReadOptions
 from goldspan.crowd.source import open_source
 from goldspan.errors import InputError
