@@ -13,7 +13,13 @@ from goldspan import read_layers, score
 from goldspan.campaign import Campaign, read_inputs, read_plan
 from goldspan.campaign.judging import AskingByGain, gold_free_warnings, score_test
 from goldspan.campaign.results import CampaignRecord, write_exports
-from goldspan.crowd.questions import Question, Questions
+from goldspan.crowd.questions import (
+    AnsweredItem,
+    Question,
+    Questions,
+    answers_of_labels,
+    crowds_of,
+)
 from goldspan.errors import FaultsError
 from goldspan.store import open_ledger
 from goldspan.store.verify import verify
@@ -235,6 +241,10 @@ def test_a_test_counts_spans_and_labels_of_all_layers():
         ({"layers": [{**LAYERS[2], "ordinal": True}]}, "topics: ordinal belongs to"),
         ({"layers": [{**LAYERS[0], "labels": ["x"]}]}, "nothing else to choose from"),
         ({"layers": [{**LAYERS[1], "labels": ["x"]}]}, "at least two labels"),
+        (
+            {"layers": [{**LAYERS[1], "labels": ["x", "y "]}]},
+            "begins or ends with a blank in 'x', 'y '",
+        ),
         ({"layers": [{**LAYERS[1], "weight": 0.0}]}, "weight is 0 everywhere"),
         ({"layers": [{**LAYERS[1], "weight": -1.0}]}, "weight: must be at least 0"),
         ({"layers": [{**LAYERS[1], "kind": "score"}]}, "kind: must be 'spans', 'label' or"),
@@ -257,3 +267,31 @@ def test_faults_of_an_answer_name_the_layer():
     ):
         with pytest.raises(ValueError, match=message):
             asked.clean(given, 1)
+    places = Questions((Question("places", "spans", ("LOC",)),))
+    for span in ({"start": 0, "end": 9, "type": "LOC"}, {"start": 0}, {"start": 1.5}):
+        with pytest.raises(ValueError, match=r"places: .*span"):
+            places.clean({"places": [span]}, 1)
+
+
+def test_gold_questions_are_items_of_which_all_layers_are_known(tmp_path):
+    write_items(tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "gold.jsonl").read_text().splitlines()]
+    for row in rows[3:]:
+        del row["layers"]["mood"]
+    (tmp_path / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    plan = layered(control={"n": 3, "gold": "some.jsonl"})
+    assert sorted(read_inputs(read_plan(plan), tmp_path).control) == ["d0", "d1", "d2"]
+    plan["control"]["n"] = 4
+    with pytest.raises(FaultsError, match=r"holds labels of 3 items, and control\.n is 4"):
+        read_inputs(read_plan(plan), tmp_path)
+
+
+def test_a_span_that_two_parts_have_is_in_the_answer_once():
+    question = Questions((Question("places", "spans", ("ORG", "LOC"), overlapping=True),))
+    span = {"start": 0, "end": 2, "type": "ORG"}
+    inner = {"start": 1, "end": 2, "type": "LOC"}
+    item = AnsweredItem("i", ("New", "York"), [("a", {"places": [span, inner]}, {})])
+    crowd = crowds_of(question, [item], ["a"])["places"]
+    codes = np.tile([crowd.tagset.index["B-ORG"], crowd.tagset.index["I-ORG"]], 2).astype(np.int16)
+    found = answers_of_labels({"places": crowd}, {"places": codes}, lambda _: (item.tokens, [0, 4]))
+    assert found == {"i": {"places": [span]}}

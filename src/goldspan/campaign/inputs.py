@@ -308,7 +308,10 @@ def _gold_answers(inputs: CampaignInputs, file: str) -> dict[str, dict[str, Any]
     codes = {name: crowd.gold_tagged.codes for name, crowd in layers.items()}
     known = answers_of_labels(layers, codes, lambda item: inputs.tokens_of(pool.place[item]))
     found = {}
+    needed = {one.name for one in asked.each if one.required}
     for name, answer in known.items():
+        if not needed <= answer.keys():  # not all of it is known
+            continue
         words = inputs.words[pool.place[name]]
         try:
             found[name] = asked.clean(answer, len(words), None if inputs.plan.is_single else words)

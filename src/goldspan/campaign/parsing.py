@@ -89,6 +89,8 @@ def _layer(layer: Any) -> Iterator[str]:
         yield f'a layer of kind "{kind}" has {key}, and nothing else to choose from'
     if len(set(own)) < len(own):
         yield f"a name appears twice in {', '.join(own)}"
+    if any(one != one.strip() for one in own):
+        yield f"a name begins or ends with a blank in {', '.join(map(repr, own))}"
     if kind == "label" and len(own) == 1:
         yield "there must be at least two labels to choose from"
     if layer.overlapping and kind != "spans":

@@ -53,30 +53,31 @@ class Question:
             return self._spans(given, n_tokens, words)
         chosen = [] if given is None else given if self.kind == "labels" else [given]
         if not isinstance(chosen, list):
-            raise InputError(f"{self.name}: give a list of labels, not {given!r:.60}")
-        for one in chosen:
-            if not isinstance(one, str) or one not in self.names:
-                raise InputError(f"{self.name}: {one!r:.60} is not one of {', '.join(self.names)}")
+            raise InputError(f"give a list of labels, not {given!r:.60}")
+        self._check(chosen)
         if self.required and not chosen:
-            raise InputError(f"{self.name}: choose one of {', '.join(self.names)}")
+            raise InputError(f"choose one of {', '.join(self.names)}")
         if self.kind == "label":
             return given
         return [name for name in self.names if name in chosen]
 
     def _spans(self, given: Any, n_tokens: int, words: Sequence[str] | None) -> Any:
         if not isinstance(given, list):
-            raise InputError(f"{self.name}: give a list of spans, not {given!r:.60}")
+            raise InputError(f"give a list of spans, not {given!r:.60}")
         spans = [span_of(one) for one in given]
+        self._check([one.type for one in spans])
         for one in spans:
-            if one.type not in self.names:
-                known = ", ".join(self.names)
-                raise InputError(f"{self.name}: {one.type!r:.60} is not one of {known}")
             write_parts([one], n_tokens, ENCODING)
         if words is not None:
             check_cuts(spans, words)
         if not self.overlapping:
             write_parts(spans, n_tokens, ENCODING)
         return self.of(set(spans))
+
+    def _check(self, chosen: Iterable[Any]) -> None:
+        for one in chosen:
+            if not isinstance(one, str) or one not in self.names:
+                raise InputError(f"{one!r:.60} is not one of {', '.join(self.names)}")
 
     def of(self, found: Collection[PartSpan]) -> Any:
         """Return what was found, as `units` gives it, in the form of an answer."""
@@ -139,7 +140,13 @@ class Questions:
         unknown = [name for name in given if name not in self.types]
         if unknown:
             raise InputError(f"{unknown[0]!r:.60} is not one of {', '.join(self.types)}")
-        return {one.name: one.clean(given.get(one.name), n_tokens, words) for one in self.each}
+        found = {}
+        for one in self.each:
+            try:
+                found[one.name] = one.clean(given.get(one.name), n_tokens, words)
+            except InputError as error:
+                raise InputError(f"{one.name}: {error.message}") from None
+        return found
 
     def majority(self, given: Sequence[Answer], *, complete: bool = False) -> dict[str, Any]:
         """Return what more than half of some answers have.
@@ -306,8 +313,8 @@ def answers_of_labels(
     for name, crowd in crowds.items():
         ids, index = whole_index(crowd)
         tagged, bounds = Tagged(codes[name], crowd.offsets), crowd.offsets.tolist()
-        units = units_of(crowd, tagged, np.arange(crowd.n_items), chars=True)
-        for n, own in enumerate(units):
+        every = units_of(crowd, tagged, np.arange(crowd.n_items), chars=True)
+        for n, own in enumerate(every):
             if (tagged.codes[bounds[n] : bounds[n + 1]] < 0).all():
                 continue
             item = ids[index[n]]
@@ -315,7 +322,8 @@ def answers_of_labels(
             if not crowd.is_classification:
                 tokens, starts = tokens_of(item)
                 spans = answer.setdefault(name, [])
-                spans += [shown_span(_placed(*one, tokens, starts)) for one in own]
+                placed = (shown_span(_placed(*one, tokens, starts)) for one in own)
+                spans += [one for one in placed if one not in spans]  # of another part
                 spans.sort(key=lambda one: (one["start"], -one["end"], one["type"]))
             elif crowd.parts is None:
                 answer[name] = next(iter(own))[0]

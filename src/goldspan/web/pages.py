@@ -336,21 +336,27 @@ class LabelPage:
         )
 
     @cached_property
+    def asked(self) -> dict[str, Any]:
+        """What it asks, as scripts have it."""
+        return {
+            "kind": self.kind,
+            "labels": label_keys(self.labels, LAYER_KEYS if self.layers else KEYS),
+            "layers": [layer_data(one) for one in self.layers],
+        }
+
+    @cached_property
     def common(self) -> dict[str, Any]:
         """Values of its templates."""
         return {
-            "title": self.title, "kind": self.kind,
-            "labels": label_keys(self.labels, LAYER_KEYS if self.layers else KEYS),
-            "layers": [layer_data(one) for one in self.layers], "paid": self.paid,
+            **self.asked, "title": self.title, "paid": self.paid,
             "instructions": read_instructions(self.instructions, self.labels),
         }  # fmt: skip
 
     def answer(self, *, audit: bool, **more: Any) -> HTMLResponse:
         """Return the page; `more` are values of its script."""
-        shown = {name: self.common[name] for name in ("title", "kind", "labels", "layers")}
         data = {
-            **shown, "campaign": self.campaign, "skip_reasons": self.skip_reasons,
-            "flag_reasons": self.flag_reasons, **more,
+            **self.asked, "title": self.title, "campaign": self.campaign,
+            "skip_reasons": self.skip_reasons, "flag_reasons": self.flag_reasons, **more,
         }  # fmt: skip
         return page_answer("label.html.j2", data=data, audit=audit, **self.common)
 
@@ -453,15 +459,14 @@ def _page(
     """Fill a page in; who is not logged in is led to where one logs in."""
     session = _session(request, here)
     plan, csrf = context.service.inputs.plan, context.auth.sessions.csrf(session)
-    asked = LabelPage.of(context.service.inputs)
     reviews = session.role == REVIEWER
-    shown = {name: PAGES[name] for name in (FOR_REVIEWERS if reviews else PAGES)}
+    # An audit is of one question
+    names = (one for one in PAGES if one != "audit" or not plan.task.layers)
+    shown = {name: PAGES[name] for name in names if name in FOR_REVIEWERS or not reviews}
     data = {
         "csrf": csrf,
         "reviewer": reviews,
-        "kind": asked.kind,
-        "labels": label_keys(asked.labels),
-        "layers": [layer_data(one) for one in asked.layers],
+        **LabelPage.of(context.service.inputs).asked,
         "single": plan.is_single,
         "currency": plan.prices.currency,
         "paid": plan.is_paid and not reviews,

@@ -28,6 +28,7 @@ def test_axe_finds_nothing(desk, path, look):
     if path == "/review":
         page.wait_for_selector("#given:not([hidden])")
     check(page)
+    assert page.get_by_role("link", name="Audit").count() == 0  # which is of one question
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     assert wide <= 0
 

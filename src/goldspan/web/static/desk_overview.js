@@ -61,7 +61,7 @@ function showLabels() {
   if (!now.answers.counting && !certificate) put("certificate", "There are no labels yet.");
   if (confidence === null || (certificate && certificate.value !== null)) return;
   put("certificate", `Mean confidence ${percent(confidence, 1)}`);
-  put("design", `This is what the answers say. ${certificate ? `${certificate.text}. ${certificate.design}.` : "Nobody has checked the labels yet: an audit tells how many are right."}`);
+  put("design", `This is what the answers say. ${certificate ? `${certificate.text}. ${certificate.design}.` : page.kind === "layers" ? "" : "Nobody has checked the labels yet: an audit tells how many are right."}`);
 }
 
 function showItems() {
