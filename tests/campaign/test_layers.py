@@ -208,6 +208,12 @@ def test_a_question_that_may_be_left_out_can_have_no_answer_at_all(tmp_path):
     assert campaign.progress.labelled.labels[0] == ["O"] * 9
 
 
+def test_of_any_number_of_labels_alone_no_model_is_tried_and_items_are_counted(tmp_path):
+    campaign = run(tmp_path, task={"labels": [], "layers": LAYERS[2:]}, model={"name": "auto"})
+    counts = [one["items"] for one in campaign.ledger.records("round").values()]
+    assert counts == [8, 16]
+
+
 def test_known_labels_are_not_held_against_the_answers(tmp_path):
     crowd = {"source": "files", "truth": None, "workers": []}
     inputs = inputs_of(tmp_path, crowd=crowd, control={"n": 2, "gold": "gold.jsonl"})
@@ -247,6 +253,7 @@ def test_a_test_counts_spans_and_labels_of_all_layers():
         ),
         ({"layers": [{**LAYERS[1], "weight": 0.0}]}, "weight is 0 everywhere"),
         ({"layers": [{**LAYERS[1], "weight": -1.0}]}, "weight: must be at least 0"),
+        ({"layers": [{**LAYERS[1], "weight": float("inf")}]}, "weight: Input should be a finite"),
         ({"layers": [{**LAYERS[1], "kind": "score"}]}, "kind: must be 'spans', 'label' or"),
     ],
 )

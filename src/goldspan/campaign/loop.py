@@ -330,7 +330,8 @@ class Snapshot:
         """Return the labels of the layer that a model learns; of spans that overlap the longest."""
         learned, found = self.inputs.plan.task.learned, dict[str, list[str]]()
         for name, answer in self.answers.items():
-            value = None if learned is None else answer.get(learned.name)
+            # Nothing learns any number of labels: that an item has some is all that counts
+            value = "" if learned is None else answer.get(learned.name)
             if value is None:
                 continue
             if isinstance(value, str):

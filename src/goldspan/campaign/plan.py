@@ -73,7 +73,7 @@ class Layer(Section):
     instructions: str = ""  # Above the question, as plain text
     # What its doubt counts for when answers are bought by gain; an item of a layer of weight 0 is
     # not asked about again for its sake
-    weight: Annotated[float, Field(ge=0)] = 1.0
+    weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
 
     @property
     def question(self) -> Question:
