@@ -127,8 +127,12 @@ def test_label_studio_gets_the_layers_as_results_of_one_annotation(fresh, tmp_pa
     assert names == {"places": 2, "mood": 1, "topics": 1}
     (other, *_) = (task for task in tasks.values() if task["predictions"])
     (one,) = other["predictions"]
-    sure = fresh.desk.item(other["data"]["item"]).found.layers.values()
-    assert 0 < one["score"] <= min(layer.confidence for layer in sure) + 1e-4
+    found = fresh.desk.item(other["data"]["item"]).found
+    assert one["score"] == pytest.approx(found.confidence, abs=3e-4)
+    gliner = json.loads(fresh.desk.export("places-gliner.json").content)
+    sure = {row["item"]: row["confidence"] for row in gliner}
+    places = found.layers["places"].confidence  # of all its parts
+    assert sure[other["data"]["item"]] == pytest.approx(places, abs=3e-4)
     back = read_layers(path)
     ledger = fresh.ledger.layers()
     assert {name: crowd.n_workers for name, crowd in back.items()} == dict.fromkeys(ledger, 3)

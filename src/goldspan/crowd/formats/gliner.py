@@ -105,5 +105,5 @@ def _objects(crowd: Crowd, soft: SoftLabels | None) -> Iterator[dict[str, Any]]:
             if crowd.token_start is not None:
                 one["token_start"] = [start for start, _ in row.text.bounds]
         if soft is not None:
-            one |= {"confidence": soft.of_item(row.number), "scores": row.sure}
+            one |= {"confidence": row.score, "scores": row.sure}
         yield one | beside(row.attributes, _KEYS)

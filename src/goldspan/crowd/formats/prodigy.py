@@ -220,7 +220,7 @@ def _lines(
         said = [("accept", name, spans, _time(crowd, a), None) for a, name, spans in row.answers]
         if row.gold is not None:
             answer = "ignore" if row.is_predicted else "accept"
-            score = None if soft is None else soft.of_item(row.number)
+            score = None if soft is None else row.score
             mark = row.mark | ({} if score is None else {"score": score})
             said.insert(0, (answer, row.gold_by, row.gold, mark, row.sure))
         if not said:

@@ -106,7 +106,7 @@ class ItemRow(NamedTuple):
     # Number, worker and spans of every answer, by attempt
     answers: list[tuple[int, str, list[CharSpan]]]
     is_predicted: bool = False  # Whether nobody confirmed what is known
-    score: float | None = None  # The confidence of what is predicted; None where it has none
+    score: float | None = None  # The confidence of what is known; None where it has none
     sure: list[float] | None = None  # The confidence of every span of what is known
 
     @property
@@ -161,6 +161,7 @@ def labels_asked(crowd: Crowd) -> list[str]:
 def _whole_row(whole: str, rows: Sequence[ItemRow], attempts: Sequence[int]) -> ItemRow:
     """Put the parts of an item together."""
     known = [row for row in rows if row.gold is not None]
+    scores = [row.score for row in rows if row.score is not None]
     sure = [row.sure or [0.0] * len(row.gold or ()) for row in known]
     every = [(span, p) for row, own in zip(known, sure, strict=True)
              for span, p in zip(row.gold or (), own, strict=True)]  # fmt: skip
@@ -176,7 +177,7 @@ def _whole_row(whole: str, rows: Sequence[ItemRow], attempts: Sequence[int]) -> 
         gold=[*most] if known else None,
         sure=[*most.values()] if known and known[0].sure is not None else None,
         is_predicted=any(row.is_predicted for row in rows),
-        score=min((row.score for row in rows if row.score is not None), default=None),
+        score=round(math.prod(scores), 4) if scores else None,
         answers=[
             (a, worker, sorted(spans, key=lambda span: (span[1], -span[2], span[0])))
             for (worker, _), (a, spans) in answers.items()
@@ -209,8 +210,8 @@ def _part_rows(
             (a, workers[crowd.answers.worker[a]], chars_of(text, said.spans[a])) for a in listed[n]
         ]
         row = ItemRow(n, ids[n], groups[n], text, fields, attributes[n], gold, answers)
-        if is_known and sure is not None:
-            row = row._replace(sure=sure[n])
+        if is_known and soft is not None and sure is not None:
+            row = row._replace(sure=sure[n], score=soft.of_item(n))
         if is_known and row.id in scores:
             score = as_json(round(float(scores[row.id]), 4))
             row = row._replace(is_predicted=True, score=score)
