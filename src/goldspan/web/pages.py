@@ -463,6 +463,8 @@ def _page(
     # An audit is of one question
     names = (one for one in PAGES if one != "audit" or not plan.task.layers)
     shown = {name: PAGES[name] for name in names if name in FOR_REVIEWERS or not reviews}
+    if here not in shown:
+        raise HTTPException(404)
     data = {
         "csrf": csrf,
         "reviewer": reviews,

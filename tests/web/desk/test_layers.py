@@ -15,7 +15,7 @@ from goldspan.cli.desk import agreement_text, gold_text, item_text, items_text, 
 from goldspan.crowd.layers import sets_of
 from goldspan.web.errors import Refused
 from web.desk.conftest import OTHER, TOLD, layered
-from web.desks import as_json
+from web.desks import Served, as_json
 
 NAMES = {"ann.k", "bob.k", "cat.k"}
 
@@ -155,6 +155,10 @@ def test_the_report_has_a_section_of_every_layer(service):
     assert "mood (label): bad, fair, good" in page
     ids = Counter(re.findall(r'<(?!path)[^>]* id="([^"]+)"', page))
     assert not [one for one, n in ids.items() if n > 1 and "plots" not in one]
+
+
+def test_there_is_no_page_of_an_audit(service):
+    assert Served(service=service).requester().get("/desk/audit").status_code == 404
 
 
 def test_the_command_line_tells_layers_in_words(service):
