@@ -20,7 +20,7 @@ from goldspan.crowd.questions import (
     answers_of_labels,
     crowds_of,
 )
-from goldspan.errors import FaultsError
+from goldspan.errors import FaultsError, InputError
 from goldspan.store import open_ledger
 from goldspan.store.verify import verify
 from goldspan.workers.stopping import item_gain, learn_habits, posterior_of
@@ -262,6 +262,28 @@ def test_what_contradicts_itself_is_refused(change, message):
     plan["task"] = {**plan["task"], **change}
     with pytest.raises(FaultsError, match=message):
         read_plan(plan)
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ([{**LAYERS[0], "types": ["ORG", "LOC", "PER"]}, *LAYERS[1:]], "began, .* not: places"),
+        (LAYERS[:2], "these do not: topics"),
+        ([*LAYERS, {**LAYERS[1], "name": "tone"}], r"layers\.tone was not set and is {"),
+        (LAYERS[::-1], r"\(order\) was \['places', 'mood', 'topics'\] and is \['topics'"),
+        ([*LAYERS[:2], {**LAYERS[2], "weight": 0.5}], r"topics\.weight was 1\.0 and is 0\.5 "),
+    ],
+)
+def test_layers_stay_as_they_began_and_it_is_told_which_do_not(tmp_path, layers, message):
+    crowd = {"source": "files", "truth": None, "workers": []}
+
+    def go(each):
+        inputs = inputs_of(tmp_path, crowd=crowd, task={"labels": [], "layers": each})
+        Campaign(inputs, ledger_of(inputs, tmp_path / "c.db")).run()
+
+    go(LAYERS)
+    with pytest.raises(InputError, match=message):
+        go(layers)
 
 
 def test_faults_of_an_answer_name_the_layer():

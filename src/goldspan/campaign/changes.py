@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -294,8 +294,8 @@ def _refuse(changed: list[tuple[str, Any, Any]]) -> None:
     told = "; ".join(f"{_line(*one)} ({_why(one[0])})" for one in wrong)
     raise InputError(
         f"the store holds this campaign with another plan: {told}: only "
-        f"{', '.join(FREE)} may change once it has begun, and labels may be added; run it with the "
-        "plan that it began with, or choose another store"
+        f"{', '.join(FREE)} may change once it has begun, and labels of a single question may be "
+        "added; run it with the plan that it began with, or choose another store"
     )
 
 
@@ -327,10 +327,18 @@ def _differences(
 ) -> Iterator[tuple[str, Any, Any]]:
     for key in {**old, **new}:
         before, now, path = old.get(key), new.get(key), f"{above}{key}"
+        if path == "task.layers":
+            before, now = _by_name(before), _by_name(now)
         if isinstance(before, Mapping) and isinstance(now, Mapping):
             yield from _differences(before, now, f"{path}.")
         elif before != now:
             yield path, before, now
+
+
+def _by_name(layers: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    """Return layers by their names, with their order, so that it is told what of which changed."""
+    rows = {one["name"]: one for one in layers or ()}
+    return {**rows, "(order)": [*rows]}
 
 
 def _line(key: str, old: Any, new: Any) -> str:
