@@ -604,8 +604,9 @@ def _found(
             "take them back, or give another place (on the command line --out or --store)"
         )
     lost = [tag for tag in ledger.tagset.tags if tag not in tagset.index]
-    if lost and isinstance(tagset, Questions):
-        told = ", ".join(one["name"] for one in lost)
+    begun = ledger.tagset
+    if lost and isinstance(begun, Questions) and isinstance(tagset, Questions):
+        told = ", ".join(one.name for one in begun.each if one not in tagset.each)
         raise InputError(
             f"{database.where} holds the campaign {first['name']!r} with other layers: they stay "
             f"as they began, and these do not: {told}. Put them back; for another task give "
