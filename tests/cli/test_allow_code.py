@@ -61,6 +61,17 @@ def test_no_command_runs_the_code_that_a_plan_names(run, tmp_path, monkeypatch, 
         )
 
 
+def test_a_file_under_its_path_has_functions_of_several_workers(run, tmp_path):
+    write_files(tmp_path)
+    Path("evil.py").write_text(EVIL)
+    made = plan_of(redundancy={"min": 2, "max": 2}) | {"crowd": {"source": "mixed"}}
+    own = "".join(
+        f'[[crowd.workers]]\nid = "{one}"\nkind = "python"\ncall = "./evil.py:f"\n' for one in "ab"
+    )
+    Path("campaign.toml").write_text(f"{toml(made)}\n{own}")
+    assert run("run", "campaign.toml", "--allow-code", "./evil.py")[0] == 0
+
+
 def python_m(folder, *words):
     """Run `python -m goldspan` in a folder, which Python itself puts before all others."""
     env = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -16,6 +16,7 @@ import pytest
 
 from campaign.tiny import SPANS, plan_of, toml, write_files, write_spans
 from goldspan.cli import main
+from goldspan.cli.options import told_of_damage
 from goldspan.money import from_micro
 from goldspan.store import open_ledger
 
@@ -141,6 +142,11 @@ def test_items_that_went_or_changed_are_named(done, tmp_path):
     assert "item d7: is in the store with other content (text): give it back" in said
     pool.write_text(text)
     assert done()[0] == 0
+
+
+def test_a_failure_before_the_campaign_began_is_told_as_it_is(tmp_path):
+    with pytest.raises(TypeError, match="odd"), told_of_damage(tmp_path / "campaign.sqlite"):
+        raise TypeError("odd")
 
 
 @pytest.mark.parametrize(

@@ -399,7 +399,9 @@ def code_of(entry: WorkerEntry, allow_code: Collection[str]) -> tuple[str, str]:
 
 def _module(place: str) -> ModuleType:
     """Import a module, or a file under its path as a name, which hides no module."""
-    if not place.endswith(".py") or place in sys.modules:
+    if place in sys.modules:  # also "./rules.py", which import_module takes for a relative name
+        return sys.modules[place]
+    if not place.endswith(".py"):
         return import_module(place)
     spec: Any = spec_from_file_location(place, place)
     sys.modules[place] = made = module_from_spec(spec)
