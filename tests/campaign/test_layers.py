@@ -315,6 +315,17 @@ def test_gold_questions_are_items_of_which_all_layers_are_known(tmp_path):
         read_inputs(read_plan(plan), tmp_path)
 
 
+def test_known_labels_may_be_one_each_and_null_is_not_known(tmp_path):
+    write_items(tmp_path)
+    rows = [json.loads(line) for line in (tmp_path / "gold.jsonl").read_text().splitlines()]
+    for n, row in enumerate(rows):
+        row["layers"]["topics"] = ["art"] if n < 3 else None
+    (tmp_path / "some.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    inputs = read_inputs(read_plan(layered(control={"n": 3, "gold": "some.jsonl"})), tmp_path)
+    topics = {name: answer["topics"] for name, answer in inputs.control.items()}
+    assert topics == {"d0": ["art"], "d1": ["art"], "d2": ["art"]}
+
+
 def test_a_span_that_two_parts_have_is_in_the_answer_once():
     question = Questions((Question("places", "spans", ("ORG", "LOC"), overlapping=True),))
     span = {"start": 0, "end": 2, "type": "ORG"}

@@ -295,7 +295,13 @@ def _gold_answers(inputs: CampaignInputs, file: str) -> dict[str, dict[str, Any]
     """Return the known labels of a file, in all layers, by item of the pool."""
     asked, pool = inputs.plan.task.questions, inputs.pool
     assert asked is not None
-    read = read_layers(str(inputs.folder / file), asked.types)
+    path = str(inputs.folder / file)
+    read = {  # one label each, also in a list, does not say that there could not be several
+        one.name: read_layers(
+            path, [one.name], several="labels" if one.kind == "labels" else "leave-out"
+        )[one.name]
+        for one in asked.each
+    }
     faults: list[Fault] = []
     for crowd in read.values():
         for name, text in zip(crowd.item_ids.to_pylist(), _texts(crowd), strict=True):
@@ -308,7 +314,7 @@ def _gold_answers(inputs: CampaignInputs, file: str) -> dict[str, dict[str, Any]
     codes = {name: crowd.gold_tagged.codes for name, crowd in layers.items()}
     known = answers_of_labels(layers, codes, lambda item: inputs.tokens_of(pool.place[item]))
     found = {}
-    needed = {one.name for one in asked.each if one.required}
+    needed = {one.name for one in asked.each if one.required or one.kind != "label"}
     for name, answer in known.items():
         if not needed <= answer.keys():  # not all of it is known
             continue
