@@ -24,7 +24,7 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 test-setup test test-web test-db test-slow test-cluster coverage: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test-setup test test-web test-db test-slow test-models test-cluster dist install-test installed-wheel installed-sdist wheel-test pythons coverage lint docs notebook bench study torture clean
+.PHONY: help setup demo test-setup test test-web test-db test-slow test-models test-cluster dist install-test installed-wheel installed-sdist wheel-test pages release-check pythons coverage lint docs notebook bench study torture clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -143,6 +143,24 @@ wheel-test: dist ## Build the files of a release, install each alone, and go fro
 	$(MAKE) install-test
 	GOLDSPAN_COMMAND="$(CURDIR)/.venv-wheel/bin/goldspan" $(BIN)/python -m pytest -n 2 \
 		tests/web/pages/test_whole_path.py tests/test_container.py -m wheel
+
+# The site by versions, as a commit of the branch BRANCH, from which Pages serves it; nothing is pushed.
+BRANCH ?= gh-pages
+VERSION = $$($(BIN)/python -c 'import goldspan; print(goldspan.__version__)')
+MIKE = NO_MKDOCS_2_WARNING=1 PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mike
+pages: docs ## Add the documentation of this version to the branch gh-pages
+	$(MIKE) deploy --branch $(BRANCH) --update-aliases $(VERSION) latest
+	$(MIKE) set-default --branch $(BRANCH) latest
+
+# Everything but what needs a secret. uv takes pip's index; `pythons` and `.ci/run` stay apart, for their time.
+PIPS = $$($(BIN)/python -m pip config get global.$(1) 2>/dev/null)
+release-check: dist ## Rehearse a release: build, check, install alone, run by uvx, lint the image, make the site
+	$(MAKE) install-test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --group rehearsal
+	UV_EXTRA_INDEX_URL="$(call PIPS,extra-index-url)" $(BIN)/uv tool run --isolated --from "$(WHEEL)" goldspan --version
+	$(BIN)/hadolint Dockerfile
+	$(MAKE) pages BRANCH=pages-rehearsal
+	git branch --quiet -D pages-rehearsal
 
 # What pip would install on Pythons that are not on this machine, without installing anything.
 pythons: dist ## Ask pip's dry run about the wheel and its extras on newer Pythons
