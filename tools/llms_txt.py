@@ -1,4 +1,4 @@
-"""llms.txt of the site: every page of the navigation with its first sentence, for programs that read.
+"""llms.txt of the site: every page of the navigation and its first sentence, for programs.
 
 MkDocs calls `on_nav` and `on_post_build` when it builds the site (`hooks` in mkdocs.yml).
 """
@@ -16,9 +16,9 @@ _pages: list[Any] = []
 
 
 def first_sentence(markdown: str) -> str:
-    """Return the first sentence of a page's prose as plain text, "" where it has none.
+    r"""Return the first sentence of a page's prose as plain text, "" where it has none.
 
-    >>> first_sentence("# Pay\\n\\n![A bill](b.png)\\n\\nWho **earns** [what](pay.md)? It depends.")
+    >>> first_sentence("# Pay\n\n![A bill](b.png)\n\nWho **earns** [what](pay.md)? It depends.")
     'Who earns what?'
     """
     parts = (part.strip() for part in FACTS.sub("", markdown).split("\n\n"))
