@@ -64,6 +64,13 @@ def test_a_function_says_spans_in_characters(module, marked):
     assert found[1].labels(NAMES, 3) == ["O", "B-LOC", "O"]
 
 
+def test_spans_of_a_function_that_have_no_place_are_not_nothing(module):
+    found = called(module, lambda _: [[(0, 3, "PER"), (50, 60, "LOC")], [(4, 8, "CITY")]])
+    assert found[0].labels(NAMES, 2) == ["B-PER", None]
+    assert found[1].missing == "none of its spans can be placed"
+    assert found[1].unplaced == ("'CITY' of 'Rome' is not a label of the task",)
+
+
 def test_a_function_is_given_texts_and_may_give_tags_or_none(module):
     def label(items):
         assert [one.text for one in items] == ["Ann sang", "in  Rome."]

@@ -145,6 +145,7 @@ class ItemAnswer:
     cost: int = 0  # In millionths of the currency unit, also where nothing came of it
     usage: Usage = Usage()  # What a model used
     unplaced: tuple[str, ...] = ()  # What was said and has no place in the text
+    unsure: tuple[int, ...] = ()  # Tokens that this may be about: where they have no span, no label
     layers: Answer | None = None  # By layer, as `Questions.clean` gives it
     # Whether it was stored before: `cost` and `usage` are what was paid then
     repeated: bool = field(default=False, compare=False)
@@ -152,21 +153,24 @@ class ItemAnswer:
     def labels(self, codec: Codec, n_tokens: int) -> Any:
         """Return the hard labels, one per token, or by layer; None where there is no answer.
 
+        A token has None in the place of a label where something was said of it that has no place.
         Where the annotator decided, it is what it says. Else spans that are less likely than not
         are left out; of spans that overlap the likelier one stays. Of single labels the likeliest
         counts, of equals the first of the tag set.
         """
         if self.layers is not None:
             return {**self.layers}
-        if self.tags is not None:
-            return [*self.tags]
-        if self.classes is not None:
+        tags: Sequence[str | None] | None = self.tags
+        if tags is None and self.classes is not None:
             shares = self.classes
             return [max(codec.tags, key=lambda tag: shares.get(tag, 0.0))] * n_tokens
-        if self.spans is None:
+        if tags is None and self.spans is not None:
+            likely = [span for span in self.spans if span.probability >= 0.5]
+            tags = written(likely, n_tokens, codec)
+        if tags is None:
             return None
-        likely = [span for span in self.spans if span.probability >= 0.5]
-        return [*written(likely, n_tokens, codec)]
+        unsure = {*self.unsure}
+        return [None if n in unsure and tag == "O" else tag for n, tag in enumerate(tags)]
 
 
 def without_overlaps(spans: Sequence[SoftSpan]) -> list[SoftSpan]:

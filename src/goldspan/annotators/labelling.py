@@ -164,6 +164,8 @@ def _detail(one: LabelledBy, answer: ItemAnswer) -> dict[str, Any]:
         row["spans"] = [span._asdict() for span in answer.spans or ()]
     if answer.unplaced:
         row["unplaced"] = list(answer.unplaced)
+    if answer.unsure:
+        row["unsure"] = list(answer.unsure)
     if answer.usage.calls:
         row["usage"] = vars(answer.usage)
     return row | {"cost": answer.cost}

@@ -177,6 +177,16 @@ class _Asked:
     is_served: bool | None = None  # Whether the endpoint served it; None where nothing was sent
 
 
+@dataclass(frozen=True)
+class _Heard:
+    """What came of a sample: its calls, what the first valid reply says, else what is wrong."""
+
+    calls: Sequence[Call]
+    reading: Reading | None
+    wrong: InvalidReplyError  # What is with the last reply that is none
+    is_over: bool = True  # Whether it is not asked for again
+
+
 class LanguageModel(Annotator):
     """A language model behind an endpoint of the OpenAI protocol.
 
@@ -285,9 +295,8 @@ class LanguageModel(Annotator):
                 expected += tariff.cost(len(item.tokens))
                 most += tariff.cost(len(item.tokens))
                 continue
-            if self._is_known(key) and not (
-                retry_missing and bool(self._answer(item, key, is_new=False).missing)
-            ):
+            stored = self._stored(item, key)
+            if stored and not (retry_missing and stored.missing):
                 n_cached += 1
                 continue
             seen.add(key)
@@ -325,27 +334,41 @@ class LanguageModel(Annotator):
         sent = size + _BASE + _MESSAGE * len(messages)
         return Usage(1, sent, self.options.max_output, assumed=1)
 
-    def _is_known(self, key: str) -> bool:
+    def _is_known(self, item: PoolItem, key: str) -> bool:
         """Whether all samples about an item are there, or will not be asked for again."""
         samples = range(self.options.samples)
-        return all(self._is_over(self._replies.calls(key, sample)) for sample in samples)
+        return all(self._heard(item, key, sample).is_over for sample in samples)
 
     def _is_blank(self, item: PoolItem) -> bool:
         """Whether nothing is known of an item but its id, which is not sent."""
         is_id = item.text is None and not item.attributes and item.tokens == (item.id,)
         return self.task.is_single and is_id
 
-    def _is_over(self, calls: Sequence[Call]) -> bool:
-        over = [call for call in calls if call.state in {DONE, LOST}]
-        valid = any(call.state == DONE and not call.reply.get("fault") for call in over)
-        return valid or len(over) >= self.options.attempts
+    def _stored(self, item: PoolItem, key: str) -> ItemAnswer | None:
+        """Return the answer of the replies that are there, if nothing more will be asked for."""
+        return self._answer(item, key, is_new=False) if self._is_known(item, key) else None
+
+    def _heard(self, item: PoolItem, key: str, sample: int) -> _Heard:
+        """Read the replies to a sample, up to the first that says something."""
+        calls, wrong = self._replies.calls(key, sample), InvalidReplyError("")
+        over = [call.reply for call in calls if call.state in {DONE, LOST}]
+        for reply in over:
+            if reply.get("fault"):
+                wrong = InvalidReplyError(str(reply["fault"]))
+                continue
+            try:
+                reading = self.prompt.read(reply["content"], item, reply.get("tokens", ()))
+                return _Heard(calls, reading, wrong)
+            except InvalidReplyError as error:
+                wrong = error
+        return _Heard(calls, None, wrong, is_over=len(over) >= self.options.attempts)
 
     # What it answers.
 
     def label(self, items: Sequence[PoolItem]) -> Iterator[ItemAnswer]:
         """Yield the answers; calls are made at once, as many as `concurrency` says."""
         # A caller that stops listening ends it: calls that were sent are waited for and kept
-        if not self.task.send_text and not all(self._is_known(self.key_of(i)) for i in items):
+        if not self.task.send_text and not all(self._is_known(i, self.key_of(i)) for i in items):
             raise self._may_not_send()
         stop, seen = Event(), set[str]()
         waiting: deque[Future[_Asked]] = deque()
@@ -393,7 +416,8 @@ class LanguageModel(Annotator):
         for item in items:
             key = self.key_of(item)
             with self._replies.lock(key, Event()):
-                if self._is_known(key) and bool(self._answer(item, key, is_new=False).missing):
+                stored = self._stored(item, key)
+                if stored and stored.missing:
                     self._replies.forget(key)
                     n += 1
         return n
@@ -450,10 +474,10 @@ class LanguageModel(Annotator):
     def _sampled(self, item: PoolItem, key: str, sample: int, stop: Event) -> bool:
         """See to it that a sample is there, or as good as it gets; whether something was sent."""
         is_new = False
-        while not self._is_over(calls := self._replies.calls(key, sample)):
+        while not (heard := self._heard(item, key, sample)).is_over:
             # A call that was cut off is sent again under its own name.
-            cut = [call.attempt for call in calls if call.state == SENT]
-            self._send(item, key, sample, cut[0] if cut else len(calls), stop)
+            cut = [call.attempt for call in heard.calls if call.state == SENT]
+            self._send(item, key, sample, cut[0] if cut else len(heard.calls), stop)
             is_new = True
         return is_new
 
@@ -479,7 +503,7 @@ class LanguageModel(Annotator):
                 raise self._stopped(error, stop) from None
             raise
         else:
-            self._replies.end(key, sample, attempt, DONE, self._kept(found, item))
+            self._replies.end(key, sample, attempt, DONE, self._kept(found, self._bound(item)))
 
     def _stopped(self, error: Exception, stop: Event) -> InputError:
         stop.set()  # the other threads send nothing more
@@ -488,9 +512,8 @@ class LanguageModel(Annotator):
             "kept"
         )
 
-    def _kept(self, found: Mapping[str, Any], item: PoolItem) -> dict[str, Any]:
-        """Return what is kept of a reply, with what is wrong with it."""
-        bound = self._bound(item)
+    def _kept(self, found: Mapping[str, Any], bound: Usage) -> dict[str, Any]:
+        """Return what is kept of a reply; its words are read anew every time."""
         kept: dict[str, Any] = {
             "model": self._endpoint.shown(_text(found.get("model"))),
             "fingerprint": self._endpoint.shown(_text(found.get("system_fingerprint"))),
@@ -501,7 +524,6 @@ class LanguageModel(Annotator):
             kept |= {"content": content}
             if tokens and self.options.logprobs:
                 kept |= {"tokens": tokens}
-            self.prompt.read(content, item, tokens)
         except InvalidReplyError as error:
             kept |= {"fault": str(error)}
         return kept
@@ -517,20 +539,14 @@ class LanguageModel(Annotator):
 
     def _answer(self, item: PoolItem, key: str, *, is_new: bool) -> ItemAnswer:
         """Make one answer of the replies that are there."""
-        readings, faults = [], []
-        for sample in range(self.options.samples):
-            calls = [c for c in self._replies.calls(key, sample) if c.state in {DONE, LOST}]
-            valid = next((c for c in calls if not c.reply.get("fault")), None)
-            if valid is None:
-                faults += [str(c.reply["fault"]) for c in calls[-1:]]
-            else:
-                words, tokens = valid.reply["content"], valid.reply.get("tokens", ())
-                readings.append(self.prompt.read(words, item, tokens))
+        heard = [self._heard(item, key, sample) for sample in range(self.options.samples)]
+        readings = [one.reading for one in heard if one.reading is not None]
         used = self._used(key)
-        if not readings:
-            why = f"{faults[-1]} (after {used.calls} calls)"
-            return ItemAnswer(item.id, missing=why, usage=used, repeated=not is_new)
-        answer = pooled(item, readings, self.task.questions)
+        if readings:
+            answer = pooled(item, readings, self.task.questions)
+        else:
+            why = f"{heard[-1].wrong} (after {used.calls} calls)"
+            answer = ItemAnswer(item.id, missing=why, unplaced=heard[-1].wrong.unplaced)
         answer = replace(answer, unplaced=tuple(map(self._endpoint.shown, answer.unplaced)))
         if answer.spans is not None and self.options.samples == 1:  # it decided, however sure
             tags = written(answer.spans, len(item.tokens), self.task.codec)
@@ -573,7 +589,9 @@ def pooled(
             total[span[:3]] += span.probability  # type: ignore[assignment]
     found = [SoftSpan(*place, round(p / n, 6)) for place, p in total.items()]
     order = sorted(found, key=lambda span: (span.start, span.end, span.type))
-    return ItemAnswer(item.id, spans=tuple(order), unplaced=unplaced)
+    doubts = Counter(token for one in readings for token in one.unsure)
+    unsure = tuple(sorted(token for token, k in doubts.items() if 2 * k >= n))
+    return ItemAnswer(item.id, spans=tuple(order), unplaced=unplaced, unsure=unsure)
 
 
 def _content(found: Mapping[str, Any]) -> tuple[str, Sequence[Any]]:

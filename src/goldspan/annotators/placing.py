@@ -1,6 +1,7 @@
 """Placing what was said into a text: characters, quotes and numbered tokens become spans of tokens.
 
-What cannot be placed is returned in words, to be counted and listed; it is never guessed at.
+What cannot be placed is returned in words, to be counted and listed; it is never guessed at. The
+tokens that it may be about are not "O": nobody knows what was said of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from goldspan.annotators.base import SoftSpan, without_overlaps
+from goldspan.annotators.base import ItemAnswer, SoftSpan, without_overlaps
 from goldspan.crowd.questions import shown_span
 from goldspan.errors import InputError
 from goldspan.protocols import PoolItem
@@ -55,6 +56,12 @@ class Placed:
     # Spans of tokens in order, none of which overlap unless they may
     spans: list[SoftSpan] = field(default_factory=list)
     unplaced: list[str] = field(default_factory=list)  # The others, in words
+    unsure: set[int] = field(default_factory=set)  # Tokens that those may be about
+
+    def lose(self, words: str, tokens: Iterable[int]) -> None:
+        """Note what has no place, and the tokens that it may be about."""
+        self.unplaced.append(words)
+        self.unsure.update(tokens)
 
     def settle(self, *, overlapping: bool) -> Placed:
         """Return it without repeated spans, and with those that must not overlap as unplaced."""
@@ -65,8 +72,24 @@ class Placed:
                 best[span[:3]] = span
         kept = [*best.values()] if overlapping else without_overlaps(list(best.values()))
         gone = sorted({*best.values()} - {*kept}, key=lambda span: (span.start, span.end))
-        words = [f"{one.type} at tokens {one.start}-{one.end - 1} overlaps another" for one in gone]
-        return Placed(kept, [*self.unplaced, *words])
+        for one in gone:
+            words = f"{one.type} at tokens {one.start}-{one.end - 1} overlaps another"
+            self.lose(words, range(one.start, one.end))
+        marked = {n for one in kept if one.probability >= 0.5 for n in range(one.start, one.end)}
+        return Placed(kept, self.unplaced, self.unsure - marked)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether something was said and nothing of it has a place: that is not "nothing here"."""
+        return bool(self.unplaced) and not self.spans
+
+    def answer(self, item: PoolItem) -> ItemAnswer:
+        """Return the answer that it is."""
+        unplaced = tuple(self.unplaced)
+        if self.is_lost:
+            return ItemAnswer(item.id, missing="none of its spans can be placed", unplaced=unplaced)
+        unsure = tuple(sorted(self.unsure))
+        return ItemAnswer(item.id, spans=tuple(self.spans), unplaced=unplaced, unsure=unsure)
 
     @property
     def likely(self) -> list[dict[str, Any]]:
@@ -85,15 +108,15 @@ def place_characters(
     item, found = with_text(item), Placed()
     text, bounds = item.text or "", _bounds(item)
     for label, start, end, probability in spans:
-        if label not in names:
-            found.unplaced.append(_unknown(label, text[max(start, 0) : max(end, 0)]))
-            continue
         try:
             (span,) = to_tokens(text, [(label, start, end)], tokens=bounds, cut="expand")
         except InputError as error:
-            found.unplaced.append(str(error))
-        else:
+            found.lose(str(error), range(len(bounds)))
+            continue
+        if label in names:
             found.spans.append(SoftSpan(*span, probability))
+        else:
+            found.lose(_unknown(label, text[start:end]), range(span.start, span.end))
     return found.settle(overlapping=overlapping)
 
 
@@ -121,7 +144,7 @@ def place_quoted(
     for n, one in enumerate(said):
         place = places[n]
         if isinstance(place, str):
-            found.unplaced.append(place)
+            found.lose(place, _about(item, one))
         else:
             found.spans.append(SoftSpan(one.label, *place, one.probability))
     return found.settle(overlapping=overlapping)
@@ -175,6 +198,15 @@ def _place(
         times = f"is said {nth} times, and the text has it {had}"
         return f"{said.label} {quote!r:.{_SHOWN}} {times}"
     return place or places[nth - 1]
+
+
+def _about(item: PoolItem, said: Quoted) -> Collection[int]:
+    """Return the tokens that have words or numbers of what has no place; where none has, all."""
+    words = {_squeezed(word) for word in (said.quote or "").split()}
+    found = {n for n, token in enumerate(item.tokens) if _squeezed(token) in words}
+    if said.first is not None and said.last is not None:
+        found |= {*range(max(said.first, 0), min(said.last + 1, len(item.tokens)))}
+    return found or range(len(item.tokens))
 
 
 def _places(text: str, bounds: Sequence[tuple[int, int]], quote: str) -> list[tuple[int, int]]:

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import Any
 
 from goldspan.annotators.base import AnnotationTask, Known, SoftSpan
-from goldspan.annotators.placing import Placed, Quoted, place_quoted, placeable, with_text
+from goldspan.annotators.placing import Quoted, place_quoted, placeable, with_text
 from goldspan.crowd.questions import Answer, Question, Questions, span_of
 from goldspan.errors import InputError
 from goldspan.protocols import PoolItem
@@ -71,6 +71,10 @@ _LAYERS = """ Answer every layer. "item" repeats the item's code. The form: \
 class InvalidReplyError(Exception):
     """A reply is none that can be read; its text says why, and names nothing of the item."""
 
+    def __init__(self, why: str, unplaced: Sequence[str] = ()) -> None:
+        super().__init__(why)
+        self.unplaced = tuple(unplaced)  # What it said and has no place
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -81,6 +85,7 @@ class Reading:
     classes: Mapping[str, float] | None = None  # Probabilities of labels
     layers: Answer | None = None  # An answer by layer
     unplaced: tuple[str, ...] = ()  # What could not be placed, in words
+    unsure: tuple[int, ...] = ()  # Tokens that this may be about
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +211,11 @@ class Prompt:
             raise InvalidReplyError('invalid: "spans" is not a list')
         sure = places.of_objects(start, spans)
         said = [self._quoted(span, p) for span, p in zip(spans, sure, strict=True)]
-        placed: Placed = place_quoted(item, said, self.task.names)
-        return Reading(tuple(placed.spans), unplaced=tuple(placed.unplaced))
+        placed = place_quoted(item, said, self.task.names)
+        if placed.is_lost:
+            raise InvalidReplyError("invalid: none of its spans can be placed", placed.unplaced)
+        unplaced, unsure = tuple(placed.unplaced), tuple(sorted(placed.unsure))
+        return Reading(tuple(placed.spans), unplaced=unplaced, unsure=unsure)
 
     def _layers(self, given: Any, item: PoolItem, questions: Questions) -> Reading:
         if not isinstance(given, dict):
@@ -219,6 +227,9 @@ class Prompt:
                 said = [self._quoted(span, 1.0) for span in value]
                 placed = place_quoted(item, said, one.names, overlapping=one.overlapping)
                 value, unplaced = placed.likely, [*unplaced, *placed.unplaced]
+                if placed.unsure:  # a layer holds no tokens without a label
+                    why = f"invalid: not all spans of {one.name} can be placed"
+                    raise InvalidReplyError(why, unplaced)
             try:
                 layers[one.name] = one.clean(value, len(item.tokens))
             except InputError:

@@ -170,6 +170,7 @@ def _plain(answer: ItemAnswer) -> dict[str, Any]:
         "tags": answer.tags,
         "missing": answer.missing,
         "unplaced": answer.unplaced,
+        "unsure": answer.unsure,
         "layers": answer.layers,
     }
 
@@ -183,6 +184,7 @@ def _read(found: dict[str, Any]) -> ItemAnswer:
         None if tags is None else tuple(tags),
         found["missing"],
         unplaced=tuple(found["unplaced"]),
+        unsure=tuple(found.get("unsure", ())),
         layers=found.get("layers"),
         repeated=True,
     )
@@ -288,10 +290,8 @@ def answer_of(item: PoolItem, value: Any, task: AnnotationTask, who: str) -> Ite
         )
     if value and all(isinstance(one, str) for one in value):
         return _of_tags(item, value, task, who)
-    placed = place_characters(
-        item, [_span(one, f"{who}, item {item.id}") for one in value], task.names
-    )
-    return ItemAnswer(item.id, spans=tuple(placed.spans), unplaced=tuple(placed.unplaced))
+    said = [_span(one, f"{who}, item {item.id}") for one in value]
+    return place_characters(item, said, task.names).answer(item)
 
 
 def _of_layers(item: PoolItem, value: Any, questions: Questions, where: str) -> ItemAnswer:
@@ -304,6 +304,9 @@ def _of_layers(item: PoolItem, value: Any, questions: Questions, where: str) -> 
             said = [_span(span, f"{where}: {one.name}") for span in given]
             placed = place_characters(item, said, one.names, overlapping=one.overlapping)
             found[one.name], unplaced = placed.likely, [*unplaced, *placed.unplaced]
+            if placed.unsure:  # a layer holds no tokens without a label
+                why = f"not all spans of {one.name} can be placed"
+                return ItemAnswer(item.id, missing=why, unplaced=tuple(unplaced))
     try:
         layers = questions.clean(found, len(item.tokens))
     except InputError as error:

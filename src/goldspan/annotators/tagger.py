@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from goldspan.annotators.base import ItemAnswer, SoftSpan, written
-from goldspan.annotators.placing import place_characters
+from goldspan.annotators.placing import Placed, place_characters
 from goldspan.annotators.python import Batched, answer_of, digest_of
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.params import Number, OneOf, Whole
@@ -79,15 +79,13 @@ class TrainedTagger(Batched):
         """Return the answer that spans in characters are; other labels than the task's are left."""
         named = [(self.name_of(one[0]), *one[1:]) for one in found]
         mine = [one for one in named if one[0] in self.task.names]
-        placed = place_characters(item, mine, self.task.names)
-        return self.decided(item, placed.spans, placed.unplaced)
+        return self.decided(item, place_characters(item, mine, self.task.names))
 
-    def decided(
-        self, item: PoolItem, spans: Sequence[SoftSpan], unplaced: Sequence[str] = ()
-    ) -> ItemAnswer:
+    def decided(self, item: PoolItem, placed: Placed) -> ItemAnswer:
         """Return the answer that spans are: the model decided for them, however sure it is."""
-        tags = written(spans, len(item.tokens), self.task.codec)
-        return ItemAnswer(item.id, spans=tuple(spans), tags=tags, unplaced=tuple(unplaced))
+        tags = written(placed.spans, len(item.tokens), self.task.codec)
+        answer = placed.answer(item)
+        return answer if answer.missing else replace(answer, tags=tags)
 
     def classes(self, item: PoolItem, shares: Mapping[str, float]) -> ItemAnswer:
         """Return the answer that the scores of labels are."""
@@ -135,7 +133,7 @@ def _goldspan(own: TrainedTagger) -> Answers:
             return [own.classes(item, {one.tags[0]: 1.0}) for item, one in pairs]
         rows = [[SoftSpan(own.name_of(one[0]), *one[1:]) for one in o.spans] for o in found]
         known = [[span for span in row if span.type in own.task.names] for row in rows]
-        return [own.decided(item, row) for item, row in zip(items, known, strict=True)]
+        return [own.decided(item, Placed(row)) for item, row in zip(items, known, strict=True)]
 
     return answers
 
