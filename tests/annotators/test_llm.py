@@ -700,7 +700,7 @@ def test_the_same_text_is_billed_per_answer_as_it_was_estimated(server):
         estimate = model.estimate(twins)
         assert sum(answer.cost for answer in model.label(twins)) == estimate.most_micro
         assert estimate.expected_micro == 2_000_000
-        assert estimate.cached == 1
+        assert (estimate.cached, estimate.same_text) == (1, 1)
 
 
 def test_replies_that_are_paid_in_vain_end_it_after_some_items(tmp_path):

@@ -15,6 +15,7 @@ import pytest
 import goldspan
 from cli.test_cli import done, goldspan_run, refused
 from examples.model_server import ModelServer, capitals
+from goldspan.money import from_micro
 
 TEXTS = "Ann Lee sang in Rome.\nIt rained.\nBob came.\nNobody saw Eve.\n"
 
@@ -87,7 +88,17 @@ def test_a_second_run_asks_nothing_and_writes_the_same_bytes(server):
     assert len(server.bills) == 4
     assert Path("a.jsonl").read_bytes() == Path("b.jsonl").read_bytes()
     assert Path("a-said.jsonl").read_bytes() == Path("b-said.jsonl").read_bytes()
-    assert said_again["workers"][0]["stored_before"] == 4
+    (worker,) = said_again["workers"]
+    assert (worker["stored_before"], worker["paid_before_micro"]) == (4, worker["cost_micro"])
+    assert (worker["log"]["sent"], worker["log"]["retried"]) == (0, 0)
+    told = done(*model(server, "--send-text", "-o", "c.jsonl"))
+    before = f"4 from stored replies (paid before: {from_micro(worker['cost_micro'])})"
+    assert f"llm: 0 calls sent, 0 of them again; {before}\n" in told
+    Path("news.txt").write_text(TEXTS + TEXTS)
+    told = done(*model(server, "--send-text", "-o", "d.jsonl"))
+    assert f"{before}, 4 share the reply to an equal text" in told
+    told = done(*model(server, "--dry-run", "--set", "prompt=Anew."))
+    assert "llm: 4 of the 4 that are stored share the reply to an equal text" in told
     row = json.loads(Path("a-said.jsonl").read_text().splitlines()[0])
     assert row["spans"][0] == {"type": "PER", "start": 0, "end": 2, "probability": 1.0}
     done(*model(server, "--dry-run"))
@@ -106,7 +117,8 @@ def test_missing_answers_are_listed_and_not_in_the_file():
         done(*model(server, *again))
         assert len(server.bills) == 4
         assert Path("again.jsonl").read_bytes() == Path("out.jsonl").read_bytes()
-        done(*model(server, *again, "--retry-missing", "--overwrite"))
+        told = done(*model(server, *again, "--retry-missing", "--overwrite"))
+        assert "llm: 2 calls sent, 2 of them again; 2 from stored replies" in told
         assert len(server.bills) == 6
         assert all(goldspan.read_crowd("again.jsonl").answers_of(n) for n in range(4))
 

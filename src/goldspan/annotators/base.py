@@ -107,6 +107,7 @@ class Estimate:
 
     answers: int = 0  # Items that will be asked about
     cached: int = 0  # Items among them whose replies are stored: they cost nothing more
+    same_text: int = 0  # Items among those that have the text of another, and share its reply
     input_tokens: int = 0  # Tokens of the model that are expected to be sent
     output_tokens: int = 0  # Tokens that are expected to come back
     expected_micro: int = 0  # What that costs, in millionths of the currency unit

@@ -63,6 +63,11 @@ class LabelledBy:
         return sum(answer.cost for answer in self.answers)
 
     @property
+    def stored(self) -> list[ItemAnswer]:
+        """Answers of replies that were there before, and not only those to the same text."""
+        return [answer for answer in self.answers if answer.repeated and answer.usage.calls]
+
+    @property
     def unplaced(self) -> list[tuple[str, str]]:
         """The ids of items and what could not be placed in them."""
         return [(answer.item, words) for answer in self.answers for words in answer.unplaced]

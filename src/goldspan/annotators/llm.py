@@ -220,6 +220,7 @@ class LanguageModel(Annotator):
             own.base_url, key, seconds=own.seconds, tries=own.tries, client=client,
             first_wait=first_wait,
         )  # fmt: skip
+        self._sent: list[int] = []  # The attempts of the calls that were sent, in any order
         self._replies.remember(self.prompt_hash, canonical(self._template))
 
     @property
@@ -284,14 +285,14 @@ class LanguageModel(Annotator):
         """Return what answers will cost; nothing is sent."""
         # Expected are four bytes per token
         own, tariff = self.options, self.entry.tariff
-        n_cached = n_in = n_out = expected = most = 0
+        n_cached = n_same = n_in = n_out = expected = most = 0
         seen: set[str] = set()
         for item in items:
             key = self.key_of(item)
             if self._is_blank(item):
                 continue
             if key in seen:  # the model is paid once, and what is paid per answer for each
-                n_cached += 1
+                n_cached, n_same = n_cached + 1, n_same + 1
                 expected += tariff.cost(len(item.tokens))
                 most += tariff.cost(len(item.tokens))
                 continue
@@ -306,7 +307,7 @@ class LanguageModel(Annotator):
             n_in, n_out = n_in + sent, n_out + came
             expected += tariff.cost(len(item.tokens), Usage(1, sent, came))
             most += self.most(item)
-        return Estimate(len(items), n_cached, n_in, n_out, expected, most)
+        return Estimate(len(items), n_cached, n_same, n_in, n_out, expected, most)
 
     def most(self, item: PoolItem) -> int:
         """Return the most that an answer can cost; replies that are stored change nothing."""
@@ -432,6 +433,8 @@ class LanguageModel(Annotator):
                 {"model": model, "fingerprint": mark, "replies": n} for model, mark, n in models
             ],
             "drift": len({model for model, _, _ in models if model}) > 1,
+            "sent": len(self._sent),  # calls, since it was opened
+            "retried": sum(attempt > 0 for attempt in self._sent),
             "unsettled": self._replies.unsettled(self._asked_as),
         }
 
@@ -495,6 +498,7 @@ class LanguageModel(Annotator):
         except MaybePaidError as error:
             kept = {"fault": f"lost: {error}", "usage": asdict(self._bound(item))}
             self._replies.end(key, sample, attempt, LOST, kept)
+            self._sent.append(attempt)
         except BaseException as error:
             self._replies.drop(key, sample, attempt)
             if isinstance(error, NotServedError) and error.is_final:
@@ -504,6 +508,7 @@ class LanguageModel(Annotator):
             raise
         else:
             self._replies.end(key, sample, attempt, DONE, self._kept(found, self._bound(item)))
+            self._sent.append(attempt)
 
     def _stopped(self, error: Exception, stop: Event) -> InputError:
         stop.set()  # the other threads send nothing more

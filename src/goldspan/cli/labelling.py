@@ -423,7 +423,12 @@ def _print_estimates(
         money = (from_micro(one.expected_micro), from_micro(one.most_micro))
         counts = (one.answers, one.cached, one.input_tokens, one.output_tokens)
         rows.append([model.id, *(f"{n:,}" for n in counts), *money])
-    lines = [table(rows, right=(1, 2, 3, 4, 5, 6)), "nothing was sent"]
+    lines = [table(rows, right=(1, 2, 3, 4, 5, 6))]
+    for model, one in zip(models, estimates, strict=True):
+        if one.same_text:
+            n = f"{one.same_text:,} of the {one.cached:,} that are stored"
+            lines.append(f"{model.id}: {n} share the reply to an equal text, which is asked once")
+    lines.append("nothing was sent")
     print_result({"items": n_items, "workers": workers}, lines, as_json=as_json)
 
 
@@ -435,6 +440,7 @@ def _facts(found: Sequence[LabelledBy], crowd: Crowd, left_out: int) -> dict[str
             "missing": len(one.missing),
             "unplaced": len(one.unplaced),
             "stored_before": sum(answer.repeated for answer in one.answers),
+            "paid_before_micro": sum(answer.cost for answer in one.stored),
             "cost_micro": one.cost,
             "usage": vars(one.usage),
         }
@@ -457,6 +463,13 @@ def _lines(
         rows.append([one.id, one.kind, one.family or "-", *(f"{n:,}" for n in counts), money])
     yield table(rows, right=(3, 4, 5, 6))
     for one in found:
+        if "sent" in one.facts:
+            sent, retried = counted(one.facts["sent"], "call"), one.facts["retried"]
+            paid = from_micro(sum(answer.cost for answer in one.stored))
+            before = f"{len(one.stored):,} from stored replies (paid before: {paid})"
+            same = sum(answer.repeated for answer in one.answers) - len(one.stored)
+            more = f", {same:,} share the reply to an equal text" if same else ""
+            yield f"{one.id}: {sent} sent, {retried:,} of them again; {before}{more}"
         for answer in one.missing[:_SHOWN]:
             yield f"{one.id} has no answer to item {answer.item}: {answer.missing}"
         for item, words in one.unplaced[:_SHOWN]:
