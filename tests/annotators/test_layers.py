@@ -213,6 +213,16 @@ def test_what_a_function_does_wrong_is_named_with_item_and_layer(monkeypatch, wr
         ({"kind": "replay", "answers": "a.csv"}, "the kind 'replay' answers one"),
         ({"kind": "python", "call": "a:b", "probe": True}, "a probe finds who pastes"),
         ({"kind": "llm", "base_url": "http://h", "model": "m", "logprobs": True}, "logprobs are"),
+        (
+            {
+                "kind": "llm",
+                "base_url": "http://h",
+                "model": "m",
+                "examples": 1,
+                "style": "completion",
+            },
+            "a completion answers one",
+        ),
     ],
 )
 def test_who_answers_one_question_is_refused(entry, why):

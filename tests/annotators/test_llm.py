@@ -166,6 +166,8 @@ def test_a_key_that_is_not_set_is_named_before_anything_is_sent(server, monkeypa
         ({"samples": 3, "temperature": 0}, "3 samples at temperature 0 are 3 copies"),
         ({"extra": {"tools": []}}, "extra cannot set tools"),
         ({"extra": 3}, "extra must be a table"),
+        ({"style": "completion"}, "needs examples"),
+        ({"style": "completion", "examples": 1, "logprobs": True}, "gives no logprobs"),
         ({"form": "offsets"}, "unknown value of form"),
         ({"api_key": "sk-x"}, "unknown key of kind 'llm' 'api_key'"),
     ],
@@ -209,6 +211,63 @@ def test_prompts_of_one_model_are_a_family(server):
     with opened(server) as one, opened(server, id="n", prompt="x", family="g") as other:
         assert (one.family, other.family) == ("small", "g")
         assert one.prompt_hash != other.prompt_hash
+
+
+# Models that go on with a text.
+
+KNOWN = ((PoolItem("k", ("Ann", "saw", "\n")), ("B-PER", "O", "O")),)
+
+
+def continued(*texts, codec=NAMES, known=KNOWN, items=ITEMS[:1], **options):
+    """Return the answers of a model that goes on so, and the calls."""
+    calls, told = [], iter(texts)
+
+    def reply(request):
+        calls.append(json.loads(request.content))
+        assert request.url.path == "/v1/completions"
+        choice = {"text": next(told), "finish_reason": "stop"}
+        used = {"prompt_tokens": 50, "completion_tokens": 5}
+        return httpx2.Response(200, json={"choices": [choice], "usage": used})
+
+    task = AnnotationTask(codec, "Mark the names.", examples=known, send_text=True)
+    options = {"style": "completion", "examples": 1} | options
+    with opened(SimpleNamespace(url="http://x/v1"), task=task, reply=reply, **options) as model:
+        most, answers = model.estimate(items).most_micro, list(model.label(items))
+        bound = model._bound(items[0])
+    assert sum(answer.cost for answer in answers) <= most
+    assert bound.input_tokens > len(calls[0]["prompt"].encode())
+    return answers, calls
+
+
+@pytest.mark.parametrize("form", ["tokens", "quotes"])
+def test_a_model_goes_on_with_examples_line_by_line(form):
+    numbers = {"first": 1, "last": 2} if form == "tokens" else {}
+    spans = json.dumps([{**numbers, "text": "Ann Lee", "label": "PER"}])
+    (answer,), (call,) = continued(f" {spans}\n\nText: more", form=form)
+    assert answer.labels(NAMES, 4) == RIGHT[0]
+    assert answer.usage == Usage(1, 50, 5)
+    *_, example, reply, _, text, asked_for = call["prompt"].splitlines()
+    shown = {"tokens": ["0:Ann 1:saw 2:\\n", "0:yesterday 1:Ann 2:Lee 3:sang"],
+             "quotes": ["Ann saw \\n", "yesterday Ann Lee sang"]}[form]  # fmt: skip
+    assert [example, text] == [f'Text: "{one}"' for one in shown]
+    assert reply.startswith("Spans: [{")
+    assert asked_for == "Spans:"
+    assert call["stop"] == ["\n"]
+    assert not {"messages", "response_format"} & {*call}
+
+
+def test_what_a_model_goes_on_with_is_read_strictly():
+    (answer,), calls = continued(" none", ' {"spans": []}')
+    assert answer.missing == 'invalid: "spans" is not a list (after 2 calls)'
+    assert len(calls) == 2
+    known = ((PoolItem("k", ("k",), text="good"), ("yes",)),)
+    items = [PoolItem("1", ("1",), text="bad")]
+    given = {"codec": LABELS, "known": known, "items": items}
+    (answer,), (call,) = continued(' "no"', **given)
+    assert answer.classes == {"no": 1.0}
+    assert call["prompt"].endswith('Text: "good"\nLabel: "yes"\n\nText: "bad"\nLabel:')
+    (answer,), _ = continued(' "maybe"', " no", **given)
+    assert answer.missing == "invalid: it is not JSON (after 2 calls)"
 
 
 # Replies that are none.

@@ -462,6 +462,8 @@ def check_layers(entry: WorkerEntry) -> None:
         why = "a probe finds who pastes answers to one"
     elif entry.options.get("logprobs"):
         why = "logprobs are of an answer to one"
+    elif entry.options.get("style") == "completion":
+        why = "a completion answers one"
     if why:
         raise InputError(f"worker {entry.id}: the task has several questions, and {why}")
 

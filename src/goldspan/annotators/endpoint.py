@@ -36,7 +36,6 @@ LONGEST_PAUSE = 60.0
 LARGEST = 20_000_000
 """Bytes of a reply."""
 _SHOWN = 200
-_PATH = "/chat/completions"
 
 
 class NotServedError(Exception):
@@ -66,13 +65,15 @@ class Endpoint:
         self,
         base_url: str,
         key: str | None,
+        path: str,
         *,
         seconds: float,
         tries: int,
         client: httpx2.Client | None = None,
         first_wait: float = 1.0,
     ) -> None:
-        self.url = f"{base_url.rstrip('/').removesuffix(_PATH)}{_PATH}"
+        base = base_url.rstrip("/").removesuffix("/chat/completions").removesuffix("/completions")
+        self.url = f"{base}{path}"
         self._key, self._seconds, self._tries = key, seconds, tries
         self._first_wait, self._client = first_wait, client or _client(base_url, seconds)
         self._turn, self._pause = Lock(), 0.0

@@ -42,6 +42,7 @@ from goldspan.annotators.endpoint import (
 )
 from goldspan.annotators.prompt import (
     FORM,
+    Completion,
     InvalidReplyError,
     Prompt,
     Reading,
@@ -63,9 +64,9 @@ if TYPE_CHECKING:
 
 _OURS = frozenset(
     {
-        "model", "messages", "tools", "tool_choice", "functions", "function_call", "stream", "n",
-        "response_format", "max_tokens", "max_completion_tokens", "logprobs", "top_logprobs",
-        "seed",
+        "model", "messages", "prompt", "tools", "tool_choice", "functions", "function_call",
+        "stream", "n", "response_format", "max_tokens", "max_completion_tokens", "logprobs",
+        "top_logprobs", "seed",
     }
 )  # fmt: skip
 """Keys of a call that `extra` cannot set."""
@@ -95,6 +96,9 @@ class ModelOptions:
     # "json_schema": the endpoint enforces the schema; "json_object": it writes some JSON; "none":
     # it is only told
     schema: Annotated[str, OneOf(("json_schema", "json_object", "none"))] = "json_schema"
+    # "chat": messages; "completion": one text with examples, which models that follow no
+    # instructions go on with, without a schema
+    style: Annotated[str, OneOf(("chat", "completion"))] = "chat"
     prompt: str = ""  # Words after the instructions, by which several prompts are several workers
     examples: Annotated[int, Whole(0, 1000)] = 0  # How many items with known labels are shown
     examples_seed: Annotated[int, Whole(0)] = 0  # Decides which ones
@@ -121,6 +125,9 @@ class ModelOptions:
     def __post_init__(self) -> None:
         if self.samples > 1 and self.temperature == 0:
             raise InputError(f"{self.samples} samples at temperature 0 are {self.samples} copies")
+        if self.style == "completion" and (self.logprobs or not self.examples):
+            why = "gives no logprobs" if self.logprobs else "needs examples, such as examples = 5"
+            raise InputError(f'style = "completion" {why}')
 
 
 def _check_variable(name: Any) -> None:
@@ -165,6 +172,7 @@ CIRCUIT = 8
 """Items in a row that were not served, or not taken, after which no more are asked about."""
 IN_VAIN = 25
 """Items in a row whose replies were lost, refused or invalid, after which no more are paid for."""
+_PATHS = {"chat": "/chat/completions", "completion": "/completions"}
 _MESSAGE, _BASE = 16, 64
 """Tokens that an endpoint may add to every message and to every call."""
 
@@ -214,11 +222,12 @@ class LanguageModel(Annotator):
                 "must hold the key of the endpoint"
             )
         examples = draw_examples(task.examples, own.examples, own.examples_seed)
-        self.prompt = Prompt(task, own.form, examples, own.prompt)
+        kind = Completion if own.style == "completion" else Prompt
+        self.prompt = kind(task, own.form, examples, own.prompt)
         self._replies = Replies(task.cache)
         self._endpoint = Endpoint(
-            own.base_url, key, seconds=own.seconds, tries=own.tries, client=client,
-            first_wait=first_wait,
+            own.base_url, key, _PATHS[own.style], seconds=own.seconds, tries=own.tries,
+            client=client, first_wait=first_wait,
         )  # fmt: skip
         self._sent: list[int] = []  # The attempts of the calls that were sent, in any order
         self._replies.remember(self.prompt_hash, canonical(self._template))
@@ -248,19 +257,22 @@ class LanguageModel(Annotator):
         """Return a call."""
         own: ModelOptions = self.options
         usual = 0.0 if own.samples == 1 else 0.7
+        is_chat = own.style == "chat"
+        text = "".join(one["content"] for one in messages)
+        words = {"messages": [*messages]} if is_chat else {"prompt": text, "stop": ["\n"]}
         body: dict[str, Any] = {
             "model": own.model,
-            "messages": [*messages],
+            **words,
             "temperature": usual if own.temperature is None else own.temperature,
             "seed": own.seed + sample,
             own.output_key: own.max_output,
         }
         if own.logprobs:
             body |= {"logprobs": True, "top_logprobs": 5}
-        if own.schema == "json_schema":
+        if own.schema == "json_schema" and is_chat:
             schema = {"name": "labels", "strict": True, "schema": self.prompt.schema}
             body["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif own.schema == "json_object":
+        elif own.schema == "json_object" and is_chat:
             body["response_format"] = {"type": "json_object"}
         body |= own.extra
         return {key: value for key, value in body.items() if value is not None}
@@ -320,7 +332,8 @@ class LanguageModel(Annotator):
     def _bytes_before(self) -> int:
         """Bytes of all that is sent but the item."""
         own: ModelOptions = self.options
-        more: list[Mapping[str, Any]] = [self.prompt.schema] if own.schema == "json_schema" else []
+        has_schema = own.schema == "json_schema" and own.style == "chat"
+        more: list[Mapping[str, Any]] = [self.prompt.schema] if has_schema else []
         more += [own.extra] if own.extra else []
         size = sum(len(canonical(one).encode("utf-8", "surrogatepass")) for one in more)
         return size + self._size(self.prompt.beginning)
@@ -604,6 +617,8 @@ def _content(found: Mapping[str, Any]) -> tuple[str, Sequence[Any]]:
     choices = found.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, Mapping) else None
+    if isinstance(choice, Mapping) and "text" in choice:  # of a completion
+        message = {"content": choice["text"]}
     if not isinstance(choice, Mapping) or not isinstance(message, Mapping):
         raise InvalidReplyError("invalid: the reply has no message")
     if message.get("refusal"):

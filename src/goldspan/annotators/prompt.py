@@ -144,14 +144,16 @@ class Prompt:
 
     def question(self, item: PoolItem) -> dict[str, str]:
         """Return the message that holds an item."""
-        shown: dict[str, Any] = {"item": code_of(item)}
-        if not self.task.is_single and self.form == "tokens":
-            shown["tokens"] = [f"{n}:{token}" for n, token in enumerate(item.tokens)]
-        elif item.text is None and item.attributes:  # a row of a table, which has no text
-            shown["attributes"] = dict(item.attributes)
-        else:
-            shown["text"] = with_text(item).text if self.task.is_single else placeable(item).text
+        shown = {"item": code_of(item)} | self._content(item)
         return {"role": "user", "content": _json(shown)}
+
+    def _content(self, item: PoolItem) -> dict[str, Any]:
+        """Return what is shown of an item, under its name."""
+        if not self.task.is_single and self.form == "tokens":
+            return {"tokens": [f"{n}:{token}" for n, token in enumerate(item.tokens)]}
+        if item.text is None and item.attributes:  # a row of a table, which has no text
+            return {"attributes": dict(item.attributes)}
+        return {"text": with_text(item).text if self.task.is_single else placeable(item).text}
 
     def messages(self, item: PoolItem) -> list[dict[str, str]]:
         """Return all messages about an item."""
@@ -184,20 +186,7 @@ class Prompt:
 
     def read(self, content: str, item: PoolItem, tokens: Sequence[Any] = ()) -> Reading:
         """Read a reply."""
-        # The object of a reply and where it begins; thoughts and a fence are passed over
-        around = _AROUND.fullmatch(content)
-        part = "fenced" if around and around["fenced"] is not None else "bare"
-        start = around.start(part) if around else 0
-        try:
-            found = json.loads(around[part] if around else content)
-        except (ValueError, RecursionError):
-            raise InvalidReplyError("invalid: it is not JSON") from None
-        if not isinstance(found, dict):
-            raise InvalidReplyError("invalid: it is not an object")
-        if found.get("item") != code_of(item):
-            raise InvalidReplyError(
-                "invalid: it is about another item, or does not say about which"
-            )
+        found, start = self._said(content, item)
         if self.task.questions is not None:
             return self._layers(found.get("layers"), item, self.task.questions)
         places = _Places.of(content, tokens)
@@ -216,6 +205,23 @@ class Prompt:
             raise InvalidReplyError("invalid: none of its spans can be placed", placed.unplaced)
         unplaced, unsure = tuple(placed.unplaced), tuple(sorted(placed.unsure))
         return Reading(tuple(placed.spans), unplaced=unplaced, unsure=unsure)
+
+    def _said(self, content: str, item: PoolItem) -> tuple[dict[str, Any], int]:
+        """Return the object of a reply and where it begins, after thoughts and a fence."""
+        around = _AROUND.fullmatch(content)
+        part = "fenced" if around and around["fenced"] is not None else "bare"
+        start = around.start(part) if around else 0
+        try:
+            found = json.loads(around[part] if around else content)
+        except (ValueError, RecursionError):
+            raise InvalidReplyError("invalid: it is not JSON") from None
+        if not isinstance(found, dict):
+            raise InvalidReplyError("invalid: it is not an object")
+        if found.get("item") != code_of(item):
+            raise InvalidReplyError(
+                "invalid: it is about another item, or does not say about which"
+            )
+        return found, start
 
     def _layers(self, given: Any, item: PoolItem, questions: Questions) -> Reading:
         if not isinstance(given, dict):
@@ -274,6 +280,51 @@ class Prompt:
             words = {"text": (item.text or "")[a:b], "label": span.type}
             found.append((numbers if self.form == "tokens" else {}) | words)
         return found
+
+
+class Completion(Prompt):
+    """A prompt that a model which follows no instructions can go on with: examples, line by line.
+
+    >>> from goldspan.spans import Codec
+    >>> task, item = AnnotationTask(Codec.from_types(["PER"])), PoolItem("1", ("Ann", "sang"))
+    >>> prompt = Completion(task, "quotes", ((item, ["B-PER", "O"]),))
+    >>> print("".join(one["content"] for one in prompt.messages(PoolItem("2", ("Bo", "ran")))))
+    Label what the names of the labels mean.
+    Labels: "PER"
+    <BLANKLINE>
+    Text: "Ann sang"
+    Spans: [{"text": "Ann", "label": "PER"}]
+    <BLANKLINE>
+    Text: "Bo ran"
+    Spans:
+    """
+
+    @cached_property
+    def beginning(self) -> list[dict[str, str]]:
+        """The parts before the item."""
+        words = "\n\n".join(filter(None, [self.task.instructions.strip(), self.more.strip()]))
+        labels = "\n".join(self._asked())
+        parts = [f"{words or _NO_INSTRUCTIONS}\n{labels}\n\n"]
+        for item, known in self.examples:
+            shown = json.loads(self._answer(item, known))
+            reply = shown["label" if self.task.is_single else "spans"]
+            parts.append(f"{self.question(item)['content']} {_json(reply)}\n\n")
+        return [{"content": part} for part in parts]
+
+    def question(self, item: PoolItem) -> dict[str, str]:
+        """Return the lines that hold an item; as JSON it cannot leave its line."""
+        (shown,) = self._content(item).values()
+        text = " ".join(shown) if isinstance(shown, list) else shown
+        asked = "Label" if self.task.is_single else "Spans"
+        return {"content": f"Text: {_json(text)}\n{asked}:"}
+
+    def _said(self, content: str, item: PoolItem) -> tuple[dict[str, Any], int]:
+        del item  # a reply goes on with the call, and can be about nothing else
+        try:
+            found = json.loads(content.strip().partition("\n")[0])
+        except (ValueError, RecursionError):
+            raise InvalidReplyError("invalid: it is not JSON") from None
+        return {"label": found, "spans": found}, 0
 
 
 def code_of(item: PoolItem) -> str:
