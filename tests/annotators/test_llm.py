@@ -125,6 +125,12 @@ def test_single_labels_are_asked_for_with_the_text():
     ]  # fmt: skip
 
 
+def test_spans_are_quoted_from_the_tokens_also_where_an_item_has_other_columns(server):
+    asked(server, [replace(ITEMS[0], attributes={"split": "val"})], form="quotes")
+    content = json.loads(server.calls[0]["messages"][1]["content"])
+    assert content["text"] == "yesterday Ann Lee sang"
+
+
 def test_the_key_comes_from_the_environment_and_is_shown_nowhere(monkeypatch, tmp_path):
     secret = "sk-very-secret-123"
     monkeypatch.setenv("MY_KEY", secret)

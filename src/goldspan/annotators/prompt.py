@@ -151,9 +151,11 @@ class Prompt:
         """Return what is shown of an item, under its name."""
         if not self.task.is_single and self.form == "tokens":
             return {"tokens": [f"{n}:{token}" for n, token in enumerate(item.tokens)]}
+        if not self.task.is_single:
+            return {"text": placeable(item).text}
         if item.text is None and item.attributes:  # a row of a table, which has no text
             return {"attributes": dict(item.attributes)}
-        return {"text": with_text(item).text if self.task.is_single else placeable(item).text}
+        return {"text": with_text(item).text}
 
     def messages(self, item: PoolItem) -> list[dict[str, str]]:
         """Return all messages about an item."""
