@@ -343,6 +343,29 @@ def places(tmp_path):
         yield tmp_path, server, sections
 
 
+def test_what_has_no_place_is_kept_without_a_label_and_nothing_placed_is_no_answer(places):
+    folder, _, sections = places
+    ghost = {"first": 70, "last": 70, "text": "Oz", "label": "LOC"}
+
+    def reply(question, _labels):
+        found = capitals_of(question, _labels)
+        kept = [one for one in found["spans"] if one["text"] in {"Rome", "Kiel"}]
+        return {**found, "spans": [*kept, ghost]}
+
+    with ModelServer(reply).running() as server:
+        people = [sections["crowd"]["workers"][0]]
+        entry = {**sections["crowd"]["workers"][1], "base_url": server.url}
+        sections["crowd"]["workers"] = [*people, entry]
+        campaign = campaign_of(folder, **sections)
+        campaign.run()
+    found = campaign.ledger.counted()
+    mine = [labels for (_, who), labels in found.items() if who == "small"]
+    assert mine == [[None, None, "B-LOC", None]] * 4
+    gone = {one.item for one in campaign.ledger.skipped() if one.worker == "small"}
+    assert len(gone) == 4
+    assert {item for item, who in found if who == "small"}.isdisjoint(gone)
+
+
 def test_what_a_model_used_is_paid_and_the_rest_is_free_again(places):
     folder, server, sections = places
     campaign = campaign_of(folder, **sections)
