@@ -112,6 +112,14 @@ def test_single_labels_become_rows_of_items():
     assert frame["confidence"].tolist() == pytest.approx([2 / 3, 0])
 
 
+def test_the_texts_of_single_labels_stand_beside_them():
+    data = b"task,worker,label,text\n1,a,x,It rained.\n2,a,y,\n"
+    frame = goldspan.aggregate(data, "mv-token").to_pandas()
+    assert list(frame.columns) == ["item", "text", "label", "confidence"]
+    assert frame["text"].tolist()[0] == "It rained."
+    assert frame["text"].isna().tolist() == [False, True]
+
+
 def test_what_a_method_says_of_items_stands_in_the_frame():
     frame = goldspan.aggregate(
         b"task,worker,label\n1,a,x\n1,b,x\n2,a,x\n2,b,y\n", "glad"

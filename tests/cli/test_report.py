@@ -89,3 +89,21 @@ def test_a_campaign_that_waits_has_exports_and_a_report_of_what_there_is(tmp_pat
     assert str(out / "report.html") in found["files"]
     assert len((out / "gold.csv").read_text().splitlines()) == 1 + len(set(items))
     assert "2 workers gave" in (out / "report.html").read_text()
+
+
+def test_what_a_paper_can_quote_is_printed_and_nothing_is_written(folder):
+    page = folder / "out" / "report.html"
+    before = page.stat().st_mtime_ns
+    run = invoke("report", folder / "out", "--methods")
+    assert run.exit_code == 0, run.output
+    first, second = run.stdout.strip().split("\n\n")
+    record = json.loads((folder / "out" / "record.json").read_text())
+    n = sum(1 for one in record["workers"].values() if one["answers"])
+    answers, spent = record["counts"]["answers"], record["money"]["spent"] / 1e6
+    assert first.startswith(f"{n} simulated workers gave {answers} answers for {spent:.2f}: ")
+    assert f"That is {answers / 20:.1f} answers per item. The price was 0.05 per answer." in first
+    assert "audit" not in second
+    found = json.loads(invoke("report", folder / "out", "--methods", "--json").stdout)
+    assert found == {"methods": [first, second]}
+    assert first in page.read_text()
+    assert page.stat().st_mtime_ns == before

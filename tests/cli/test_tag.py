@@ -388,3 +388,32 @@ def test_the_texts_of_a_table_are_tagged_and_its_header_is_no_text(model, tmp_pa
     excel = tmp_path / "texts.xls"
     excel.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1....")
     assert "open it and save it as CSV" in refused("tag", model, excel)
+
+
+@pytest.mark.parametrize("name", ["tagged", "tagged.parquet"])
+def test_a_dataset_holds_the_tags_the_fields_and_the_confidences(tmp_path, model, name):
+    import pyarrow.parquet as pq
+
+    lines = [{"item": "a", "text": "Ann Lee sang in Rome.", "doc": 7, "source": "web", "x": [1]},
+             {"item": "b", "tokens": ["in", "Rome"]}]  # fmt: skip
+    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in lines))
+    done("tag", model, tmp_path / "t.jsonl", "-o", tmp_path / name, "--to-format", "datasets")
+    done("tag", model, tmp_path / "t.jsonl", "-o", tmp_path / "t2.jsonl")
+    found = read_crowd(tmp_path / name)
+    wanted = [json.loads(line) for line in (tmp_path / "t2.jsonl").read_text().splitlines()]
+    tags = found.tagset.decode(found.gold_tagged)
+    assert tags == [row["token_tags"] for row in wanted]
+    assert any(tag != "O" for row in tags for tag in row)
+    assert found.groups.to_pylist() == ["7", None]
+    assert found.attributes["source"].to_pylist() == ["web", None]
+    if name.endswith(".parquet"):
+        spans = pq.read_table(tmp_path / name)["spans"].to_pylist()
+        sure = [[round(one["confidence"], 4) for one in row["gold"]] for row in wanted]
+        assert [[round(one["confidence"], 4) for one in row] for row in spans] == sure
+
+
+@pytest.mark.parametrize("name", ["datasets", "docbin"])
+def test_formats_that_are_no_lines_need_a_name(model, name):
+    run = goldspan_run("tag", model, EXAMPLE, "--to-format", name)
+    assert run.returncode == 2
+    assert f"{name} needs the name of a file" in " ".join(run.stderr.replace("│", "").split())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import zlib
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -279,3 +280,23 @@ def test_a_damaged_cas_is_rejected(data, tmp_path):
     (tmp_path / "d" / f"ann.{'xmi' if name == 'xmi' else 'json'}").write_bytes(data)
     with pytest.raises(FormatError, match="not a CAS that can be read"):
         read_crowd(tmp_path, format=name)
+
+
+def test_spacy_reads_what_a_tagger_tagged(tmp_path):
+    spacy = pytest.importorskip("spacy")
+    from cli.test_cli import done
+
+    example = Path(__file__).parents[2] / "examples" / "crowd.tsv"
+    (tmp_path / "t.txt").write_text("Envoys of Ruvania met in  Geneva.\n\nIt rained.\n")
+    done("train", example, "-o", tmp_path / "ner.goldspan", "--max-iter", 60)
+    done("tag", tmp_path / "ner.goldspan", tmp_path / "t.txt", "-o", tmp_path / "t.jsonl")
+    done("tag", tmp_path / "ner.goldspan", tmp_path / "t.txt", "-o", tmp_path / "t.spacy")
+    docs = list(
+        spacy.tokens.DocBin().from_disk(tmp_path / "t.spacy").get_docs(spacy.blank("en").vocab)
+    )
+    rows = [json.loads(line)["gold"] for line in (tmp_path / "t.jsonl").read_text().splitlines()]
+    found = [[(e.label_, e.start_char, e.end_char) for e in doc.ents] for doc in docs]
+    assert found == [[(one["type"], one["start"], one["end"]) for one in row] for row in rows]
+    assert found[0]
+    sure = docs[0].spans["sc"].attrs["scores"]
+    assert sure == pytest.approx([one["confidence"] for one in rows[0]], abs=1e-4)

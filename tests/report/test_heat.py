@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import goldspan
 from goldspan.crowd import CrowdBuilder
-from goldspan.report import confusion_figure, save_figure, worker_confusions_figure
+from goldspan.report import (
+    confusion_figure,
+    pairs_figure,
+    save_figure,
+    type_confusion_figure,
+    worker_confusions_figure,
+)
 from goldspan.report.drawing import MUTED, RIGHT, WRONG
-from goldspan.report.heat import confusions
+from goldspan.report.heat import MOST_PAIRED, confusions, pair_shares, said_by_type
 
 
 def _words(ax):
@@ -105,3 +113,67 @@ def test_no_workers_give_an_empty_picture(model, tmp_path):
     figure = worker_confusions_figure(model, [])
     save_figure(figure, tmp_path / "a.png")
     assert figure.axes == []
+
+
+SPANS = """token	gold	ann	bob
+Ann	B-PER	B-PER	B-LOC
+Lee	I-PER	O	I-LOC
+sang	O	O	B-PER
+in	O	O	O
+Rome	B-LOC	B-LOC	O
+"""
+
+
+def test_types_are_counted_where_known_spans_are_by_any_overlap():
+    result = goldspan.aggregate(SPANS.encode(), "mv-token")
+    found = said_by_type(result)
+    assert found.labels == ("LOC", "PER", "nothing")
+    assert found.counts.tolist() == [[1, 0, 1], [1, 1, 0], [0, 1, 0]]
+    words = _words(type_confusion_figure(result).axes[0])
+    assert {"nothing", "5 spans", "spans"} <= set(words)
+
+
+def test_single_labels_are_counted_against_the_result_where_nothing_is_known():
+    votes = b"task,worker,label\nq1,a,x\nq1,b,x\nq1,c,y\nq2,a,y\nq2,b,y\n"
+    result = goldspan.aggregate(votes, "mv-token")
+    assert said_by_type(result).counts.tolist() == [[2, 1], [0, 2]]
+    known = result.crowd.with_gold(np.array([1, -1], np.int16))
+    counts = said_by_type(goldspan.aggregate(known, "mv-token")).counts
+    assert counts.tolist() == [[0, 0], [2, 3]]
+
+
+def test_pairs_are_the_agreement_of_every_two_who_share_spans(crowd, agreement):
+    names, shares, n_workers = pair_shares(crowd, agreement)
+    assert (names[0], names[-1], n_workers) == ("ana", "gus", 7)
+    both = np.array([crowd.worker_index(name) for name in ("ana", "bo")])
+    alone = goldspan.agreement(
+        replace(crowd, answers=crowd.answers.take(np.isin(crowd.answers.worker, both)))
+    )
+    assert shares[0, names.index("bo")] == pytest.approx(alone.pairwise_span_f1)
+    assert np.isnan(np.diag(shares)).all()
+    assert np.array_equal(shares, shares.T, equal_nan=True)
+    (ax,) = pairs_figure(crowd, agreement).axes
+    assert len(ax.patches) == 7 * 6
+    assert max(patch.get_alpha() for patch in ax.patches) == 1
+
+
+def test_of_many_workers_the_most_active_are_in_the_matrix():
+    builder = CrowdBuilder()
+    for n in range(MOST_PAIRED + 20):
+        item = builder.add_item(f"q{n}", [f"q{n}"])
+        for k in {n, (n + 1) % (MOST_PAIRED + 20), 77}:
+            builder.add_answer(item, f"w{k}", ["x"])
+    crowd = builder.build(single=True)
+    names, shares, n_workers = pair_shares(crowd, goldspan.agreement(crowd))
+    assert (len(names), n_workers) == (MOST_PAIRED, MOST_PAIRED + 20)
+    assert "w77" in names
+    assert (shares == 0).sum() == 0
+    figure = pairs_figure(crowd, goldspan.agreement(crowd))
+    assert f"the {MOST_PAIRED} most active of 80 workers" in _words(figure.axes[0])
+    assert max(figure.get_size_inches()) < 15
+
+
+def test_who_shares_nothing_is_in_no_pair():
+    crowd = goldspan.read_crowd(b"task,worker,label\n1,a,x\n2,b,x\n")
+    assert pair_shares(crowd, goldspan.agreement(crowd))[0] == []
+    assert list(pairs_figure(crowd, goldspan.agreement(crowd)).axes[0].patches) == []

@@ -57,7 +57,7 @@ def test_the_spammer_is_told_and_accuracy_has_its_interval(report, page, model):
 
 def test_votes_have_none_of_it(consensus, page):
     text = page(html.render(consensus)).text
-    for words in ("confidence can be believed", "workers confuse", "Bits", "not in the result"):
+    for words in ("confidence can be believed", "Token by token", "Bits", "not in the result"):
         assert words not in text
 
 

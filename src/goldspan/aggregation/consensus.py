@@ -26,6 +26,7 @@ from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.grid import any_formula, csv_text, guard, marked
 from goldspan.crowd.layers import asks_each, by_whole, known_labels, of_wholes, sets_of
 from goldspan.crowd.losses import UNUSED, lost_in_gold
+from goldspan.crowd.measures import agreement, score
 from goldspan.crowd.model import (
     YES,
     ItemText,
@@ -36,12 +37,14 @@ from goldspan.crowd.model import (
 )
 from goldspan.crowd.registry import formats, get_writer
 from goldspan.errors import InputError, UnavailableError, UnknownNameError
+from goldspan.plugins import load
 from goldspan.spans import Codec, Tagged, find_spans
 from goldspan.spans.corpus import SpanArray
-from goldspan.spans.notebook import counted
+from goldspan.spans.notebook import Page, counted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
     from goldspan.aggregation.families import Families
     from goldspan.aggregation.workers import Habit
@@ -338,6 +341,53 @@ class Consensus:
         index = _index(worker, self.crowd.n_workers, self.crowd.worker_index, "worker")
         return [] if self.tagset.rules.is_plain else habits(self.crowd, self.codes, index)
 
+    def report(self, path: str | Path | None = None) -> Page:
+        r"""Make a report with figures, one HTML file that needs no network and no script.
+
+        It has the agreement of the crowd, and the score of the labels where there is gold; for
+        others there is `goldspan.report.write_report`.
+
+        Args:
+            path: Where to write it; None writes nothing.
+
+        Returns:
+            The page, a string. A notebook shows it where it is the last line of a cell.
+
+        Raises:
+            MissingExtraError: Jinja2 or Matplotlib is not installed.
+            InputError: The path cannot be written.
+
+        >>> import goldspan
+        >>> gold = goldspan.aggregate(b"task,worker,label\nq1,ann,yes\nq1,bob,yes\n")
+        >>> gold.report().startswith("<!DOCTYPE html>")
+        True
+        """
+        crowd, render = self.crowd, load("goldspan.report.sections:render")
+        is_known = crowd.gold is not None and bool((crowd.gold >= 0).any())
+        scored = score(crowd, self) if is_known else None
+        page = Page(render(self, agreement=agreement(crowd), score=scored))
+        if path is not None:
+            write_text(path, [page])
+        return page
+
+    def plot_workers(self) -> Figure:
+        r"""Draw how much the workers did and how well they agree: the box plots of the report.
+
+        Returns:
+            A Matplotlib figure; save it by `figure.savefig("workers.png")`.
+
+        Raises:
+            MissingExtraError: Matplotlib is not installed.
+            InputError: Nobody answered anything.
+
+        >>> import goldspan
+        >>> gold = goldspan.aggregate(b"task,worker,label\nq1,ann,yes\nq1,bob,yes\n")
+        >>> len(gold.plot_workers().axes)
+        3
+        """
+        figure: Figure = load("goldspan.report:agreement_figure")(self.crowd, agreement(self.crowd))
+        return figure
+
     def write(
         self,
         path: str | Path,
@@ -509,10 +559,10 @@ class Consensus:
     def to_pandas(self) -> pd.DataFrame:
         """Return the labels as a pandas DataFrame.
 
-        Single labels: one row per item with item, label (missing where nobody answered),
-        confidence, and `item_columns`. Otherwise one row per span: item, start and end (tokens),
-        type, text, start_char and end_char (characters of the item's text, missing where only its
-        tokens are known), confidence.
+        Single labels: one row per item with item, text (where there are texts), label (missing
+        where nobody answered), confidence, and `item_columns`. Otherwise one row per span: item,
+        start and end (tokens), type, text, start_char and end_char (characters of the item's text,
+        missing where only its tokens are known), confidence.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -525,7 +575,9 @@ class Consensus:
         from goldspan.spans.notebook import data_frame
 
         if self.crowd.is_classification:
-            return data_frame(pa.table(self._label_columns()))
+            columns, texts = self._label_columns(), known_texts(self.crowd.whole_items)
+            named = {"text": pa.array(texts, pa.string())} if any(map(bool, texts)) else {}
+            return data_frame(pa.table({"item": columns.pop("item"), **named, **columns}))
         table, wholes = self._part_spans, self.crowd.wholes
         if "text" not in table.column_names:
             for name, column in self._span_texts().items():

@@ -97,6 +97,9 @@ def aggregate(
     ),
     overwrite: Overwrite = False,
     report: str | None = option("Write a report with figures to this file, such as report.html."),
+    methods: bool = flag(
+        "Print two paragraphs for the methods section of a paper.", "--methods", panel=MORE
+    ),
     workers_table: str | None = option(
         "Write a table of the workers: .csv, or .jsonl with their typical errors.", metavar="FILE"
     ),
@@ -176,7 +179,8 @@ def aggregate(
     if is_partitioned(source):
         others = {
             "--gold": reading.gold, "--known": known, "--calibrate": calibrate, "--report": report,
-            "--workers-table": workers_table, "--tagger": tagger, "--overwrite": overwrite,
+            "--methods": methods, "--workers-table": workers_table, "--tagger": tagger,
+            "--overwrite": overwrite,
             "--to-format": to_format, "--split": split, "--coverage": coverage is not None,
             "--no-text": no_text, "--policy": policy != "conlleval", "--raw-csv": raw_csv,
             "--layer": layer, "--ordinal": ordinal,
@@ -191,9 +195,9 @@ def aggregate(
             reading, source, (layer or ["all"], ordinal or ()), output, policy,
             {
                 "--calibrate": calibrate, "--report": report, "--workers-table": workers_table,
-                "--tagger": tagger, "--checkpoint": checkpoint, "--to-format": to_format,
-                "--split": split, "--coverage": coverage is not None, "--no-text": no_text,
-                "--raw-csv": raw_csv,
+                "--methods": methods, "--tagger": tagger, "--checkpoint": checkpoint,
+                "--to-format": to_format, "--split": split, "--coverage": coverage is not None,
+                "--no-text": no_text, "--raw-csv": raw_csv,
             },
             {
                 "method": None if method == "auto" else canonical(method), "gold": known,
@@ -211,10 +215,7 @@ def aggregate(
     from goldspan.aggregation import use_named_families
 
     aggregator = get_aggregator(method, **params)
-    with (
-        working(runner, threads) as worked_by,
-        steps(4 if calibrate else 3, quiet=json) as step,
-    ):
+    with working(runner, threads) as worked_by, steps(4 if calibrate else 3, quiet=json) as step:
         step(f"reading {source}")
         crowd = reading.read(source, step.part, layer)
         form = _form(output, to_format, crowd)
@@ -241,14 +242,21 @@ def aggregate(
             (made or _train(result, worked_by, step.round)).save(tagger)
     for what in (*map(not_held, lost), *(f"goldspan: warning: {one}" for one in result.warnings)):
         warn(what)
-    facts = {
+    facts: dict[str, Any] = {
         "output": output, "report": report, "lost": lost, "result": result.summary(),
         "warnings": result.warnings, "import": crowd.import_report.to_dict(max_faults=20),
         "score": scored.to_dict() if scored else None,
+        **({"methods": _quotable(result)} if methods else {}),
     }  # fmt: skip
-    lines = _lines(crowd, result, scored, output, report)
+    lines = [*_lines(crowd, result, scored, output, report), *facts.get("methods", ())]
     print_result(facts, lines, as_json=json, to_stderr=output == "-")
     _check_interrupted(result)
+
+
+def _quotable(result: Consensus) -> list[str]:
+    from goldspan.report import methods_text
+
+    return [*methods_text(result)]
 
 
 def _several(layer: list[str] | None) -> bool:
@@ -482,11 +490,7 @@ def _score(crowd: Crowd, result: Consensus, policy: str) -> Any:
 
 
 def _write(
-    result: Consensus,
-    output: str | None,
-    report: str | None,
-    scored: Any,
-    how: dict[str, Any],
+    result: Consensus, output: str | None, report: str | None, scored: Any, how: dict[str, Any]
 ) -> list[str]:
     lost: list[str] = []
     if "shares" in how:

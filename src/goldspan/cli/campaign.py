@@ -58,10 +58,7 @@ def root() -> None:
 
 
 @plan.command(short_help="Show what a plan will do, and what it costs at least and at most.")
-def check(
-    source: str = argument("A plan, campaign.toml.", "PLAN"),
-    json: AsJson = False,
-) -> None:
+def check(source: str = argument("A plan, campaign.toml.", "PLAN"), json: AsJson = False) -> None:
     """Show what a plan will do, and what it costs at least and at most.
 
     If the plan has faults, all of them are listed.
@@ -233,6 +230,7 @@ def report(
     annotators: str | None = option(
         "Show the names of this table instead, one id,name per line.", metavar="FILE"
     ),
+    methods: bool = flag("Print two paragraphs for the methods section of a paper.", "--methods"),
     json: AsJson = False,
 ) -> None:
     """Write the report of a campaign, OUT/report.html, even while it runs or waits.
@@ -240,7 +238,8 @@ def report(
     Workers who labelled in a browser appear by pseudonyms, unless --names or --annotators is given:
     such a report names people, so keep it to yourself.
 
-    With --json the campaign's numbers are printed, and nothing is written.
+    With --json the campaign's numbers are printed, with --methods what a paper can quote of them;
+    nothing is written.
 
     Examples:
 
@@ -249,13 +248,21 @@ def report(
       goldspan report out/ --store postgresql://localhost/campaign --json
     """
     check_part("campaign")
-    if not json:
+    if not json and not methods:
         check_part("report")
     from goldspan.campaign.results import ReportData
 
     with told_of_damage(store or Path(out) / STORE), open_campaign(out, store) as ledger:
         ledger.check_facts()
         findings = _renamed(ledger, ReportData.of(ledger), names, annotators)
+        if methods:
+            from goldspan.report import methods_text
+
+            if findings.result is None:
+                raise InputError(f"{out}: nobody has answered anything yet")
+            text = methods_text(findings.result, record=findings.record)
+            print_result({"methods": text}, ["\n\n".join(text)], as_json=json)
+            return
         if json:
             emit_json(findings.record.to_dict())
             return

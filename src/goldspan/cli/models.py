@@ -35,6 +35,7 @@ from goldspan.cli.output import (
     check_files,
     check_outputs,
     key_values,
+    not_held,
     print_result,
     read_value,
     say,
@@ -197,8 +198,7 @@ def encoder(
         autocompletion=method_names,
     ),
     param: list[str] | None = option(
-        "Another parameter, such as epochs=4. Repeatable.",
-        metavar="NAME=VALUE",
+        "Another parameter, such as epochs=4. Repeatable.", metavar="NAME=VALUE"
     ),
     checkpoint: str | None = option(
         "Save the state to this file after every epoch, and resume from it.", metavar="FILE"
@@ -491,7 +491,9 @@ def _facts_train(tagger: Tagger, data: _Data, held_out: tuple[Any, Any] | None) 
 
 
 _ENDINGS = {".jsonl": "jsonl", ".conll": "conll", ".conll03": "conll", ".tsv": "conll"}
-_ENDINGS |= {".bio": "conll", ".iob": "conll"}
+_ENDINGS |= {".bio": "conll", ".iob": "conll", ".spacy": "docbin"}
+_IN_MEMORY = ("docbin", "datasets")
+"""Formats of the output that take all items at once."""
 _WHOLE = {
     ".csv", ".parquet", ".json", ".xlsx", ".xls", ".ods", ".pdf", ".doc", ".docx", ".odt", ".rtf",
 }  # fmt: skip
@@ -510,7 +512,8 @@ def tag(
         "-f",
     ),
     to_format: str | None = option(
-        "Format of the output: conll or jsonl; by default its ending decides."
+        "Format of the output: conll, jsonl, docbin (.spacy) or datasets (a folder, or .parquet);"
+        " by default its ending decides."
     ),
     tokens: str | None = option(
         "How texts are split: fine, space, words or characters; by default as in training."
@@ -528,11 +531,14 @@ def tag(
     In plain text a line is an item, and a blank line ends a document. CoNLL has a token in the
     first column; JSON lines have `tokens` or `text`, and their other fields are kept. Tables with a
     column of texts (.csv, .parquet) are read as a whole. The output has the probability of every
-    tag (CoNLL) or span (JSON lines).
+    tag (CoNLL) or span (JSON lines); spaCy's DocBin and datasets of Hugging Face, which are made in
+    memory, have both.
 
     Examples:
 
       goldspan tag ner.goldspan text.txt
+
+      goldspan tag ner.goldspan news.jsonl -o news.spacy
 
       goldspan tag ner.goldspan news.jsonl.gz -o tagged.jsonl.gz
 
@@ -554,8 +560,7 @@ def tag(
     if given not in READERS:
         raise UnknownNameError("format of texts", given, READERS)
     wanted = to_format or _by_ending(output) or ("jsonl" if given == "jsonl" else "conll")
-    if wanted not in writers:
-        raise UnknownNameError("output format", wanted, writers)
+    _check_output(wanted, [*writers, *_IN_MEMORY], output)
     model = load_tagger(tagger, vectors=vectors)
     if tokens is not None and tokens not in RULES:
         raise UnknownNameError("rule for tokens", tokens, RULES)
@@ -569,15 +574,54 @@ def tag(
         is_whole = format is None and _ending(source) in _WHOLE  # as a pool is read
         whole = _of_pool(source, rule, max_decompressed) if is_whole else None
         found = label(model, whole or read_items(checked, given, source, rule))
-        chunks = writers[wanted](_counting(found, counts, lambda: step.part(*position())))
+        passing = _counting(found, counts, lambda: step.part(*position()))
         if to_stdout:
-            for chunk in chunks:
+            for chunk in writers[wanted](passing):
                 say(chunk.removesuffix("\n"))
             return
-        write_text(str(output), chunks)
+        if wanted in _IN_MEMORY:
+            _write_crowd(passing, str(output), wanted, model)
+        else:
+            write_text(str(output), writers[wanted](passing))
     size = ", ".join(counted(n, name.removesuffix("s")) for name, n in counts.items())
     facts = {"input": source, "output": output, **counts}
     print_result(facts, [f"written: {output} ({size})"], as_json=json)
+
+
+def _check_output(name: str, known: list[str], output: str | None) -> None:
+    """Reject an output format that there is not, or that cannot be written, before any work."""
+    if name not in known:
+        raise UnknownNameError("output format", name, known)
+    if name in _IN_MEMORY and output in {None, "-"}:
+        raise typer.BadParameter(f"{name} needs the name of a file or folder: pass -o")
+    if name == "docbin":
+        from goldspan.crowd.formats.docbin import check
+
+        check()
+
+
+def _write_crowd(labelled: Iterator[Labelled], path: str, name: str, model: Tagger) -> None:
+    """Write tagged items as a crowd's gold, with the confidence of every span."""
+    import numpy as np
+
+    from goldspan.crowd import CrowdBuilder, write_crowd
+    from goldspan.crowd.formats.span_exports import SoftLabels
+    from goldspan.crowd.options import ReadOptions
+
+    builder = CrowdBuilder(ReadOptions(encoding=model.codec_.encoding))
+    sure: list[float] = []
+    for one in labelled:
+        item, starts = one.item, [start for start, _ in one.item.bounds]
+        place: dict[str, Any] = {"text": item.text, "token_start": starts} if starts else {}
+        facts = {k: v for k, v in item.fields.items() if isinstance(v, str | int | float)}
+        group = str(facts.pop("doc")) if "doc" in facts else None
+        builder.add_item(
+            item.name, item.words, gold=one.tags, group=group, attributes=facts, **place
+        )
+        sure += [p for *_, p in one.spans]
+    soft = SoftLabels(None, np.array(sure, np.float32), method=model.name)
+    for lost in write_crowd(builder.build(), path, format=name, soft=soft):
+        warn(not_held(lost))
 
 
 def _of_pool(source: str, rule: str, max_decompressed: str | None) -> Iterator[Item] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -177,6 +177,8 @@ class Agreement:
             against the others) in its place.
         policy: How malformed tags were read.
         n_pairs: Pairs of workers that share tokens.
+        pairs: Every two workers who share labels (of spans: items), by their rows in `workers`, and
+            how many labels, or spans, are equal; a `Pairs`.
         masi_alpha: Where items have parts: Krippendorff's alpha of sets of spans or labels with the
             MASI distance; else None. The other measures then are of the parts.
     """
@@ -190,6 +192,7 @@ class Agreement:
     quartiles: Mapping[str, Quartiles]
     policy: str
     n_pairs: int
+    pairs: Pairs = field(repr=False, compare=False)
     masi_alpha: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -292,6 +295,7 @@ def agreement(crowd: Any, *, policy: str = "conlleval", **reading: Any) -> Agree
         quartiles=_quartiles(crowd, workers),
         policy=policy,
         n_pairs=len(pairs.total),
+        pairs=pairs if spans is None else spans,
         masi_alpha=None if crowd.wholes is None else masi_alpha(crowd),
     )
 

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from goldspan.report.drawing import agreement_figure as agreement_figure
     from goldspan.report.drawing import save_figure as save_figure
     from goldspan.report.heat import confusion_figure as confusion_figure
+    from goldspan.report.heat import pairs_figure as pairs_figure
+    from goldspan.report.heat import type_confusion_figure as type_confusion_figure
     from goldspan.report.heat import worker_confusions_figure as worker_confusions_figure
+    from goldspan.report.methods import methods_text as methods_text
     from goldspan.report.sections import trace_figure as trace_figure
     from goldspan.report.sections import write_report as write_report
     from goldspan.report.workers import reliability_figure as reliability_figure

@@ -29,16 +29,10 @@ from goldspan.report.drawing import (
     percent_ticks,
     plot,
 )
+from goldspan.report.methods import lead, methods_text
 from goldspan.report.sections import Fact, picture
-from goldspan.report.uncertain import uncertain_places
-from goldspan.report.wording import (
-    count,
-    currency_of,
-    interval,
-    percent,
-    with_unit,
-)
-from goldspan.report.workers import worker_habits, worker_table
+from goldspan.report.wording import CALLED, count, currency_of, interval, percent, with_unit
+from goldspan.report.workers import worker_table
 from goldspan.spans import score
 from goldspan.spans.notebook import counted
 from goldspan.spans.scoring import Score
@@ -372,15 +366,6 @@ def coverage_picture(record: CampaignRecord) -> dict[str, Any] | None:
 
 MAX_ROWS = 60
 """Workers of the table; the kinds have all of them."""
-CALLED = {
-    "people": "people",
-    "llm": "language models",
-    "python": "functions",
-    "tagger": "taggers",
-    "simulated": "simulated workers",
-    "replay": "recorded workers",
-}
-"""What workers of a kind are called together."""
 
 
 def workforce(record: CampaignRecord) -> dict[str, Any] | None:
@@ -538,23 +523,6 @@ def status(record: CampaignRecord) -> tuple[str, str]:
     return "open", f"in round {len(record.rounds) + 1}{more}"
 
 
-def lead(record: CampaignRecord) -> str:
-    """Return in a sentence what was done."""
-    counts, money = record.counts, record.money
-    who = "simulated workers" if record.plan["crowd"]["source"] == "simulated" else "workers"
-    n = sum(1 for one in record.workers.values() if one["answers"])
-    own = counts["answers"] - counts["control_answers"]
-    price = "" if money is None else f" for {with_unit(record, money['spent'])}"
-    text = (
-        f"{count(n)} {who} gave {counted(counts['answers'], 'answer')}{price}: {count(own)} of "
-        f"them label {count(counts['items'])} of the {counted(counts['pool'], 'item')} of the pool"
-    )
-    if not counts["control_answers"]:
-        return f"{text}."
-    asked = counted(counts["control_items"], "gold question")
-    return f"{text}, and {count(counts['control_answers'])} are to {asked}."
-
-
 def _quality(
     record: CampaignRecord, result: Consensus | None, score: Score | None, against: str
 ) -> Iterator[Fact]:
@@ -684,6 +652,7 @@ def render(
         suggestions=record.suggestions,
         stop=record.stop,
         limits=list(limits(record)),
+        quote=() if result is None else methods_text(result, record=record),
         plan=found,
         versions=dict(record.versions),
     )
@@ -693,29 +662,17 @@ def _labels(
     result: Consensus | None, tested: Consensus | None, scored: Score | None, against: str
 ) -> dict[str, Any]:
     """Return what the sections on labels say; nothing where there is no answer."""
-    names = ("measures", "figure", "calibration", "confusion", "habits", "places", "score_types")
-    empty: dict[str, Any] = {key: [] for key in names}
-    empty |= {"score": scored, "schemes": [], "crowd": None, "is_model": False, "method": []}
-    empty["candidates"] = ()
     if result is None:
-        return empty
-    agreed, workers = agreement(result.crowd), worker_table(result, None)
+        empty = dict.fromkeys(sections.ON_LABELS.split(), ())
+        return empty | {"score": scored, "calibration": None, "method": []}
     # The same labels with gold beside them, if it is not that of labels made for the test alone.
     shown = tested if tested is not None and tested.codes is result.codes else result
-    calibration = None if tested is None else sections.calibration_picture(tested, against)
-    return empty | {
-        "crowd": result.crowd,
-        "score_types": sections.score_types(scored),
-        "schemes": sections.schemes(result, scored),
-        "measures": sections.measures(result, agreed),
-        "figure": sections.agreement_picture(result, agreed),
-        "calibration": calibration,
-        "confusion": sections.confusion_pictures(result, [row.worker for row in workers.rows]),
-        "habits": worker_habits(result, workers),
-        "places": [replace(place, group="") for place in uncertain_places(shown)],
-        "is_model": result.posterior is not None,
+    workers, agreed = worker_table(result, None), agreement(result.crowd)
+    found = sections.on_labels(result, workers, agreed, scored, shown)
+    return found | {
+        "calibration": tested and sections.calibration_picture(tested, against),
+        "places": [replace(place, group="") for place in found["places"]],
         "method": _method(result),
-        "candidates": result.candidates,
     }
 
 

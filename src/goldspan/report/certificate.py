@@ -11,14 +11,7 @@ import numpy as np
 from goldspan.auditing import Audit
 from goldspan.auditing.certificate import SHARES
 from goldspan.crowd.atomic import write_text
-from goldspan.report.drawing import (
-    BOX,
-    POINT,
-    count_ticks,
-    fill_template,
-    percent_ticks,
-    plot,
-)
+from goldspan.report.drawing import BOX, POINT, count_ticks, fill_template, percent_ticks, plot
 from goldspan.report.sections import picture
 from goldspan.report.wording import percent
 

@@ -20,14 +20,7 @@ from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import new_file
 from goldspan.crowd.measures import Agreement, Quartiles
 from goldspan.errors import MissingExtraError, UnknownNameError
-from goldspan.report.wording import (
-    amount,
-    bare_percent,
-    count,
-    interval,
-    percent,
-    shorten,
-)
+from goldspan.report.wording import amount, bare_percent, count, interval, percent, shorten
 from goldspan.spans.notebook import printable
 
 if TYPE_CHECKING:
@@ -336,9 +329,7 @@ def distributions(crowd: Crowd, agreement: Agreement) -> tuple[Distribution, ...
     )
 
 
-def _documents(
-    crowd: Crowd,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], int] | None:
+def _documents(crowd: Crowd) -> tuple[NDArray[np.int64], NDArray[np.int64], int] | None:
     """Worker and document of every answered document; None if items were answered singly."""
     if crowd.groups is None or crowd.groups.null_count or not len(crowd.latest):
         return None

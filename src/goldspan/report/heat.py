@@ -1,8 +1,9 @@
-"""Confusion matrices, as numbers and as heat maps."""
+"""Confusions, and how far every two workers agree: as numbers and as heat maps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from unicodedata import east_asian_width
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 
 from goldspan.aggregation import Consensus
 from goldspan.aggregation.votes import vote_counts
-from goldspan.aggregation.workers import confusion_counts
+from goldspan.aggregation.workers import confusion_counts, count_errors
+from goldspan.crowd import Crowd
+from goldspan.crowd.measures import Agreement, judged_spans, share
 from goldspan.report.drawing import (
     GRID,
     INK,
@@ -65,6 +68,13 @@ class Confusions:
             np.divide(self.counts, total, out=np.zeros_like(self.counts), where=total > 0)
         )
 
+    def look(self, i: int, j: int, share: float) -> tuple[str, float]:
+        """Return the colour of a cell with some share, and how strong it is."""
+        colour = RIGHT if i == j else WRONG
+        if i == j == len(self.labels) - 1 and self.n_merged:
+            colour = MUTED  # others as others: nobody knows whether they are the same
+        return colour, round(share if len(self.labels) <= MAX_WRITTEN else share**0.5, 2)
+
     def take(self, kept: Sequence[int], n_others: int) -> Confusions:
         """Keep some labels in their order, and put the others together as the last."""
         if not n_others:
@@ -113,6 +123,28 @@ def confusions(consensus: Consensus, worker: str | None = None) -> Confusions:
     by_type = np.zeros((len(tags.types) + 1,) * 2)
     np.add.at(by_type, (place[:, None], place[None, :]), counts)
     return Confusions((*tags.types, "no span"), by_type)
+
+
+def said_by_type(consensus: Consensus) -> Confusions:
+    """Count what workers said where the known label, or else the result, is of a type.
+
+    A span is found if one of its type overlaps it; "nothing" is no span that overlaps.
+    """
+    crowd, tags, truth = consensus.crowd, consensus.tagset, consensus.codes
+    if crowd.gold is not None:
+        truth = np.where(crowd.gold >= 0, crowd.gold, truth)
+    if tags.rules.is_plain:
+        counts = np.zeros((len(tags.tags),) * 2)
+        np.add.at(counts, truth[truth >= 0], vote_counts(crowd)[truth >= 0])
+        return Confusions(tags.tags, counts)
+    gold, own = judged_spans(crowd, truth)
+    counts = np.diag(np.bincount(gold.type, minlength=len(tags.types) + 1).astype(np.float64))
+    for (kind, of, _, other), n in count_errors(gold, own).items():
+        if kind == "invents":
+            counts[-1, of] += n
+        elif kind in {"types", "misses"}:  # of "misses" the other type is -1, the last column
+            counts[of, [of, other]] += -n, n
+    return Confusions((*tags.types, "nothing"), counts)
 
 
 def mistakes(found: Confusions, n: int = 8) -> list[Mistake]:
@@ -199,13 +231,106 @@ def confusion_figure(
     >>> [text.get_text() for text in figure.axes[0].texts][:2]
     ['Worker c: what was said, % of the row', '1 label']
     """
-    found = confusions(consensus, worker).fold(max_labels)
     who = "All workers" if worker is None else f"Worker {shorten(worker, 30)}"
-    n = len(found.labels)
+    return _drawn(confusions(consensus, worker).fold(max_labels), who, "label")
+
+
+def type_confusion_figure(consensus: Consensus, *, max_labels: int = MAX_LABELS) -> Figure:
+    r"""Draw what all workers said where the known label, or else the result, is of a type.
+
+    Spans count as found whatever their bounds; "nothing" is a span that was missed, or invented.
+    The most frequent `max_labels` types have rows of their own. Errors as `confusion_figure`.
+
+    >>> import goldspan
+    >>> answers = b"token\tann\tbob\nAnn\tB-PER\tB-PER\nsang\tO\tO\nRome\tB-LOC\tO\n"
+    >>> figure = type_confusion_figure(goldspan.aggregate(answers, "mv-token"))
+    >>> [text.get_text() for text in figure.axes[0].texts][:2]
+    ['All workers: what was said, % of the row', '3 spans']
+    """
+    noun = "label" if consensus.tagset.rules.is_plain else "span"
+    return _drawn(said_by_type(consensus).fold(max_labels), "All workers", noun)
+
+
+def _drawn(found: Confusions, who: str, noun: str) -> Figure:
+    """Draw confusions with all that is written around them."""
+    amount = counted(round(found.counts.sum()), noun)
+    title = f"{who}: what was said, % of the row"
+    with _heat_map(found.labels, title, amount) as (figure, at, size, cell):
+        _legend(at, MARGIN - _room(found.labels, size) - 0.36, -0.28)
+        _cells(at.ax, found.rates, found.look, size=size)
+        _names(at, found.labels, size, cell)
+        _totals(at, found, noun, size, cell)
+    return figure
+
+
+MOST_PAIRED = 60
+"""Workers with a row in the matrix of pairs."""
+PALEST = 0.08
+"""How strong the colour of the pair is that agrees least."""
+LEAST_RANGE = 0.3
+"""Pairs whose agreement differs by less do not differ by all of the colour's range."""
+
+
+def pair_shares(
+    crowd: Crowd, found: Agreement, most: int = MOST_PAIRED
+) -> tuple[list[str], NDArray[np.float64], int]:
+    """Return the most active workers and how far every two agree, [n, n], NaN if not comparable."""
+    # Who agrees most with the others comes first; last, of how many workers these are
+    left, right, total, equal = found.pairs
+    both = np.concatenate([left[total > 0], right[total > 0]])
+    paired = np.flatnonzero(np.bincount(both, minlength=crowd.n_workers))
+    answers, others = (found.workers[name].to_numpy() for name in ("answers", "f1_others"))
+    kept = paired[np.argsort(-answers[paired], kind="stable")[:most]]
+    kept = kept[np.argsort(-others[kept], kind="stable")]
+    place = np.full(crowd.n_workers, -1)
+    place[kept] = np.arange(len(kept))
+    shown = (place[left] >= 0) & (place[right] >= 0)
+    a, b, shares = place[left[shown]], place[right[shown]], np.full((len(kept),) * 2, np.nan)
+    shares[a, b] = shares[b, a] = share(equal[shown], total[shown])
+    return [crowd.worker_ids[n].as_py() for n in kept.tolist()], shares, len(paired)
+
+
+def pairs_figure(crowd: Crowd, agreement: Agreement, *, max_workers: int = MOST_PAIRED) -> Figure:
+    r"""Draw how far every two workers agree: span F1, or the share of equal labels, in per cent.
+
+    Who agrees most with the others comes first; of more than `max_workers` those with the most
+    answers are drawn. Pairs who share nothing have empty cells.
+
+    Raises:
+        MissingExtraError: Matplotlib is not installed.
+
+    >>> import goldspan
+    >>> crowd = goldspan.read_crowd(b"task,worker,label\n1,ann,x\n1,bob,x\n2,ann,y\n2,bob,x\n")
+    >>> figure = pairs_figure(crowd, goldspan.agreement(crowd))
+    >>> [text.get_text() for text in figure.axes[0].texts][:4]
+    ['Equal labels of every two workers, %', '2 workers', '50', '50']
+    """
+    names, shares, n_workers = pair_shares(crowd, agreement, max_workers)
+    some = f"the {len(names)} most active of " if len(names) < n_workers else ""
+    what = "Equal labels" if crowd.tagset.rules.is_plain else "Span F1"
+    title, known = f"{what} of every two workers, %", shares[~np.isnan(shares)]
+    high = known.max(initial=0.0)
+    step = (1 - PALEST) / max(high - known.min(initial=1.0), LEAST_RANGE)
+
+    def look(_row: int, _column: int, value: float) -> tuple[str, float]:
+        return RIGHT, round(1 - step * (high - value), 2)
+
+    amount = some + counted(n_workers, "worker")
+    with _heat_map(names or [""], title, amount) as (figure, at, size, cell):
+        _cells(at.ax, shares, look, size=size, least=0.0)
+        _names(at, names, size, cell, axes=("", ""))
+    return figure
+
+
+@contextmanager
+def _heat_map(
+    labels: Sequence[str], title: str, amount: str
+) -> Iterator[tuple[Figure, _Inches, float, float]]:
+    """Begin a heat map; gives also the size of letters, and the inches of a cell."""
+    n = len(labels)
     cell = next(size for limit, size in CELLS if n <= limit)
     size = 8.5 if n <= MAX_WRITTEN else 7.0 if n <= 60 else 5.0
-    title = f"{who}: what was said, % of the row"
-    room = _room(found.labels, size)
+    room = _room(labels, size)
     left, top, bottom, margin = room + 0.36, 0.95, room + 0.4, 0.1
     width = max(left + n * cell + 0.7, 2 * margin + _length(title, BOLD * 9.5))
     height = top + n * cell + bottom
@@ -214,13 +339,8 @@ def confusion_figure(
         ax = figure.add_axes((left / width, bottom / height, n * cell / width, n * cell / height))
         at = _Inches(ax, n * cell)
         at.write(margin - left, -0.72, title, weight="bold")
-        amount = counted(round(found.counts.sum()), "label")
         at.write(margin - left, -0.5, amount, color=MUTED, size=8.5)
-        _legend(at, margin - left, -0.28)
-        _cells(ax, found, size=size)
-        _names(at, found, size, cell)
-        _totals(at, found, size, cell)
-    return figure
+        yield figure, at, size, cell
 
 
 def worker_confusions_figure(
@@ -265,11 +385,11 @@ def worker_confusions_figure(
             at.write(0, -0.26, shorten(worker, 18), weight="bold", size=9)
             detail = counted(round(found.counts.sum()), "label")
             at.write(0, -0.09, detail, color=MUTED, size=8)
-            _cells(ax, found, size=0)
+            _cells(ax, found.rates, found.look, size=0)
             if not k:
                 _legend(at, 0, -0.6)
             is_last = k + n_columns >= len(shown)
-            _names(at, found, size, side / len(labels), rows=not column, columns=is_last)
+            _names(at, labels, size, side / len(labels), rows=not column, columns=is_last)
     return figure
 
 
@@ -284,11 +404,18 @@ class _Inches:
         write(self.ax, x / self.side, 1 - y / self.side, words, **look)
 
 
-def _cells(ax: Axes, found: Confusions, *, size: float) -> None:
+def _cells(
+    ax: Axes,
+    rates: NDArray[np.float64],
+    look_of: Callable[[int, int, float], tuple[str, float]],  # Colour and strength of a cell
+    *,
+    size: float,
+    least: float = LEAST,
+) -> None:
     """Draw the cells; their shares are written if the font size is not 0."""
     from matplotlib.patches import Rectangle
 
-    n, rates = len(found.labels), found.rates
+    n = max(len(rates), 1)
     bare(ax)
     ax.set_xticks([])
     ax.set_yticks([])
@@ -298,55 +425,52 @@ def _cells(ax: Axes, found: Confusions, *, size: float) -> None:
     for edge in range(n + 1) if n <= MAX_WRITTEN and size else (0, n):
         ax.plot([0, n], [edge, edge], **line)
         ax.plot([edge, edge], [0, n], **line)
-    for i, j in np.argwhere(rates >= LEAST).tolist():
-        share = float(rates[i, j])
-        colour = RIGHT if i == j else WRONG
-        if i == j == n - 1 and found.n_merged:
-            colour = MUTED  # others as others: nobody knows whether they are the same
-        alpha = round(share if n <= MAX_WRITTEN else share**0.5, 2)
+    for i, j in np.argwhere(rates >= least).tolist():
+        colour, alpha = look_of(i, j, float(rates[i, j]))
         look: dict[str, Any] = {"facecolor": colour, "linewidth": 0, "clip_on": False}
         ax.add_patch(Rectangle((j, i), 1, 1, alpha=alpha, **look))
         if size and n <= MAX_WRITTEN:
             middle: dict[str, Any] = {"ha": "center", "va": "center_baseline"}
-            ink = ON if share >= DARK else INK
-            words = f"{100 * share:.0f}"
+            ink = ON if alpha >= DARK else INK
+            words = f"{100 * rates[i, j]:.0f}"
             place = ((j + 0.5) / n, 1 - (i + 0.5) / n)
             write(ax, *place, words, color=ink, size=size - 0.5, **middle)
 
 
 def _names(
     at: _Inches,
-    found: Confusions,
+    labels: Sequence[str],
     size: float,
     cell: float,
     *,
     rows: bool = True,
     columns: bool = True,
+    axes: tuple[str, str] = ("truth", "label given"),
 ) -> None:
     """Write the labels at the rows and columns, and what rows and columns are."""
-    n = len(found.labels)
-    names = [_short(label) for label in found.labels]
+    n = len(labels)
+    names = [_short(label) for label in labels]
     look: dict[str, Any] = {"size": min(size, 62 * cell), "color": INK}
-    room = _room(found.labels, size)
+    room = _room(labels, size)
     is_turned = room - MARGIN > 0.9 * cell
     if rows:
         for i, name in enumerate(names):
             at.write(-0.05, (i + 0.5) * cell, name, ha="right", va="center_baseline", **look)
         middle: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "center"}
-        at.write(-room - 0.13, n * cell / 2, "truth", color=MUTED, size=8.5, **middle)
+        at.write(-room - 0.13, n * cell / 2, axes[0], color=MUTED, size=8.5, **middle)
     if columns:
         for j, name in enumerate(names):
             turned: dict[str, Any] = {"rotation": 90 * is_turned, "ha": "center", "va": "top"}
             at.write((j + 0.5) * cell, n * cell + 0.05, name, **turned, **look)
         below = n * cell + (room if is_turned else 0.15) + 0.17
-        at.write(n * cell / 2, below, "label given", color=MUTED, size=8.5, ha="center")
+        at.write(n * cell / 2, below, axes[1], color=MUTED, size=8.5, ha="center")
 
 
-def _totals(at: _Inches, found: Confusions, size: float, cell: float) -> None:
-    """Write how many labels are expected in every row."""
+def _totals(at: _Inches, found: Confusions, noun: str, size: float, cell: float) -> None:
+    """Write how many labels, or spans, every row has."""
     n = len(found.labels)
     look: dict[str, Any] = {"size": min(size, 62 * cell), "color": MUTED}
-    at.write(n * cell + 0.07, -0.07, "labels", **look)
+    at.write(n * cell + 0.07, -0.07, f"{noun}s", **look)
     for i, total in enumerate(found.totals.tolist()):
         words = count(round(total))
         at.write(n * cell + 0.07, (i + 0.5) * cell, words, va="center_baseline", **look)
@@ -361,7 +485,7 @@ def _legend(at: _Inches, x: float, y: float) -> None:
 
 def _room(labels: Sequence[str], size: float) -> float:
     """Inches that the longest label takes."""
-    return max(_length(_short(label), size) for label in labels) + MARGIN
+    return max((_length(_short(label), size) for label in labels), default=0.0) + MARGIN
 
 
 def _length(words: str, size: float) -> float:

@@ -11,8 +11,9 @@ import numpy as np
 from goldspan import __version__
 from goldspan.aggregation import Consensus
 from goldspan.aggregation.reliability import Reliability, token_cross_entropy
+from goldspan.crowd import Crowd
 from goldspan.crowd.atomic import write_text
-from goldspan.crowd.measures import Agreement
+from goldspan.crowd.measures import Agreement, Quartiles
 from goldspan.report.drawing import (
     FONT,
     INK,
@@ -34,9 +35,14 @@ from goldspan.report.heat import (
     confusion_figure,
     confusions,
     mistakes,
+    pair_shares,
+    pairs_figure,
+    said_by_type,
+    type_confusion_figure,
     unlike_the_others,
     worker_confusions_figure,
 )
+from goldspan.report.methods import given, methods_text
 from goldspan.report.uncertain import uncertain_places
 from goldspan.report.wording import count, number, percent, share, shorten
 from goldspan.report.workers import (
@@ -105,12 +111,8 @@ def lead(consensus: Consensus) -> str:
     alone = int(np.count_nonzero(np.diff(whole.by_item.bounds) == 0))
     is_open = bool((consensus.codes[np.repeat(unasked, np.diff(crowd.offsets))] < 0).all())
     end = "left open" if is_open else "labelled by the words alone"
-    given = counted(len(whole.latest), "answer")
-    text = (
-        f"{counted(crowd.n_workers, 'worker')} gave {given} to {crowd.items_counted}; "
-        f"{_method_words(consensus)} one label per "
-        f"{'item' if crowd.is_classification else 'token'}."
-    )
+    unit = "item" if crowd.is_classification else "token"
+    text = f"{given(crowd)}; {_method_words(consensus)} one label per {unit}."
     return f"{text} {counted(alone, 'item')} without an answer: {end}." if alone else text
 
 
@@ -353,6 +355,8 @@ MAX_LABELS = 12
 """Labels with rows of their own in the heat maps of the report."""
 REM_PER_INCH = 6.3
 """Makes the text of a picture nearly as large as the page's small print."""
+LEAST_PAIRED, MAX_PAIRS = 3, 8
+"""Workers from whom on there is a matrix of pairs, and pairs that are listed."""
 SLIGHT = 0.01
 """Mean confidence and share right are called equal if they differ by less."""
 
@@ -374,6 +378,31 @@ def agreement_picture(consensus: Consensus, agreement: Agreement | None) -> dict
         ],
         "capped": any(len(one.values) > MAX_POINTS for one in shown),
         "max_points": MAX_POINTS,
+    }
+
+
+def pairs_picture(crowd: Crowd, agreement: Agreement | None) -> dict[str, Any] | None:
+    """Return the matrix of pairs and the pairs who agree least; None for less than three."""
+    if agreement is None:
+        return None
+    names, _, n_workers = pair_shares(crowd, agreement)
+    if len(names) < LEAST_PAIRED:
+        return None
+    left, right, total, equal = agreement.pairs
+    rates, ids = equal / np.maximum(total, 1), crowd.worker_ids
+    known = total >= max(1.0, float(np.median(total)) / 2)
+    order = np.lexsort((-total, rates, ~known))[: min(MAX_PAIRS, int(known.sum()))]
+    low, _, middle, _, high, _ = map(percent, Quartiles.of(rates[known]))
+    words = f"Pairs who share many agree in {low} to {high}, the median is {middle}."
+    return {
+        **picture(pairs_figure(crowd, agreement), "Agreement of every two workers", words),
+        "words": words,
+        "n_shown": len(names) if len(names) < n_workers else 0,
+        "n_workers": n_workers,
+        "least": [
+            (ids[left[n]].as_py(), ids[right[n]].as_py(), int(total[n]), float(rates[n]))
+            for n in order.tolist()
+        ],
     }
 
 
@@ -429,6 +458,23 @@ def confusion_pictures(consensus: Consensus, workers: list[str]) -> dict[str, An
         **picture(figure, "Confusions of all workers", _describe(whole.fold(MAX_LABELS))),
         "small": small,
         "n_merged": whole.fold(MAX_LABELS).n_merged,
+        "mistakes": mistakes(whole),
+    }
+
+
+def type_picture(consensus: Consensus) -> dict[str, Any] | None:
+    """Return the heat map of types as they were said; None where expected ones say the same."""
+    crowd = consensus.crowd
+    is_same = consensus.tagset.rules.is_plain and crowd.gold is None
+    whole = said_by_type(consensus)
+    if (is_same and consensus.posterior is not None) or not whole.counts.any():
+        return None
+    found = whole.fold(MAX_LABELS)
+    figure = type_confusion_figure(consensus, max_labels=MAX_LABELS)
+    return {
+        **picture(figure, "Types as they were said", _describe(found)),
+        "by_gold": crowd.gold is not None and bool((crowd.gold >= 0).any()),
+        "n_merged": found.n_merged,
         "mistakes": mistakes(whole),
     }
 
@@ -512,7 +558,6 @@ def render(
     name = source(consensus)
     return fill_template(
         "report.html.j2",
-        crowd=consensus.crowd,
         plain=consensus.tagset.rules.is_plain,
         title=f"Crowd report: {name}" if name else "Crowd report",
         source=name,
@@ -520,20 +565,39 @@ def render(
         facts=facts(consensus, score),
         warnings=[_text(warning) for warning in consensus.warnings],
         method=method(consensus),
-        candidates=consensus.candidates,
-        score=score,
-        score_types=score_types(score),
-        schemes=schemes(consensus, score),
-        measures=measures(consensus, agreement),
-        figure=agreement_picture(consensus, agreement),
+        quote=methods_text(consensus, agreement=agreement),
         calibration=calibration_picture(consensus),
         trace=trace_picture(consensus),
-        confusion=confusion_pictures(consensus, [row.worker for row in workers.rows]),
         workers=workers,
         workers_lead=workers_lead(workers),
-        habits=worker_habits(consensus, workers),
         spammers_lead=spammers_lead(workers),
-        is_model=consensus.posterior is not None,
         imported=imported(consensus),
-        places=uncertain_places(consensus),
+        **on_labels(consensus, workers, agreement, score, consensus),
     )
+
+
+ON_LABELS = (
+    "crowd is_model candidates score score_types schemes measures figure pairs by_type confusion "
+    "habits places"
+)
+"""What `on_labels` fills."""
+
+
+def on_labels(
+    consensus: Consensus,
+    workers: WorkerTable,
+    agreement: Agreement | None,
+    score: Score | None,
+    shown: Consensus,  # The same labels, with the gold that is shown beside them
+) -> dict[str, Any]:
+    """Return what the sections say that a campaign's report has, too."""
+    names = [row.worker for row in workers.rows]
+    values = (
+        consensus.crowd, consensus.posterior is not None, consensus.candidates,
+        score, score_types(score), schemes(consensus, score),
+        measures(consensus, agreement), agreement_picture(consensus, agreement),
+        pairs_picture(consensus.crowd, agreement), type_picture(shown),
+        confusion_pictures(consensus, names), worker_habits(consensus, workers),
+        uncertain_places(shown),
+    )  # fmt: skip
+    return dict(zip(ON_LABELS.split(), values, strict=True))

@@ -11,6 +11,16 @@ from goldspan.money import MICRO, from_micro
 if TYPE_CHECKING:
     from goldspan.campaign import CampaignRecord
 
+CALLED = {
+    "people": "people",
+    "llm": "language models",
+    "python": "functions",
+    "tagger": "taggers",
+    "simulated": "simulated workers",
+    "replay": "recorded workers",
+}
+"""What workers of a kind are called together."""
+
 
 def count(n: int) -> str:
     """Write a whole number, thousands set apart."""

@@ -57,6 +57,20 @@ class Html(str):
     __slots__ = ()
 
 
+class Page(str):
+    """A whole page of HTML, which a notebook shows in a frame."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        """Return how long it is: not even a shell should print all of it."""
+        return f"Page of {len(self):,} characters"
+
+    def _repr_html_(self) -> str:
+        style = "width: 100%; height: 40em; border: 0"
+        return f"<iframe srcdoc='{html.escape(self)}' title='Report' style='{style}'></iframe>"
+
+
 def printable(text: str) -> str:
     r"""Show what HTML forbids or what turns words round as a mark; end other changes of direction.
 

@@ -12,7 +12,9 @@ import goldspan
 from campaign.tiny import campaign_of, write_files
 from goldspan.campaign.results import ReportData
 from goldspan.campaign.stopping import StopSection
-from goldspan.report.campaign import CALLED, render
+from goldspan.report import methods_text
+from goldspan.report.campaign import render
+from goldspan.report.wording import CALLED
 
 
 def squeezed(text):
@@ -203,3 +205,30 @@ def test_one_round_makes_no_curve_and_no_answers_set_nothing_right(ended, page):
     assert "3 more answers on uncertain items" in text_of(2, 3)
     assert "Every point is a round" not in text_of(1, 0)
     assert "more answers on uncertain items" not in text_of(1, 0)
+
+
+def test_a_paper_can_quote_gold_questions_and_an_audit_where_there_was_one(ended):
+    record = ended.record
+    assert "audit" not in " ".join(methods_text(ended.result, record=record))
+    found = {"measure": "accuracy", "value": 0.95, "low": 0.9, "high": 0.98, "level": 0.95}
+    found |= {"checked": 1, "items": 40, "seed": 3}
+    told = methods_text(ended.result, record=replace(record, certificate=found))
+    assert told[1].endswith(
+        "By an audit of 1 item, drawn at random from 40 with uncertain ones more often (seed 3), "
+        "the accuracy of the labels is 95.0 % (95 % interval 90.0–98.0)."
+    )
+    counts = record.counts
+    assert f", and {counts['control_answers']} are to 4 gold questions. That is " in told[0]
+    waiting = replace(record, certificate=found | {"value": None})
+    assert "audit" not in methods_text(ended.result, record=waiting)[1]
+
+
+def test_people_and_models_are_counted_by_kind_and_their_pay_is_real(ended):
+    own = {"answers": 3, "barred": ""}
+    workers = {"ann": {**own, "kind": "people"}, "m": {**own, "kind": "llm", "model": "tiny-1"}}
+    money = {**ended.record.money, "spent": 1_500_000, "currency": "EUR"}
+    record = replace(ended.record, workers=workers, kinds={"people": {}, "llm": {}}, money=money)
+    first = methods_text(ended.result, record=record)[0]
+    assert first.startswith("1 person and 1 language model (tiny-1) gave ")
+    assert " for 1.50 EUR: " in first
+    assert " for " not in methods_text(ended.result, record=replace(record, money=None))[0]
