@@ -27,7 +27,7 @@ def test_spans_are_described_as_they_are_aggregated(model, agreement):
         f"{100 * agreement.pairwise_span_f1:.1f} %."
     )
     assert second == (
-        "The method bsc-seq (Bayesian sequences, confusion matrices per previous label), as "
+        "The method bsc-seq, Bayesian sequences, confusion matrices per previous label, as "
         f"implemented in goldspan {__version__}, combined the answers into {len(model.spans)} "
         f"spans with a mean confidence of {100 * model.mean_confidence:.1f} %."
     )
@@ -62,7 +62,7 @@ def test_a_mixture_names_its_methods(model):
         goldspan.aggregation.judge.Candidate(n, 0.0, 1.0, w) for n, w in (("ds", 1), ("mace", 0))
     ]
     text = methods_text(replace(model, method="auto", candidates=tuple(kinds)))[1]
-    assert "hidden answers best: ds 100.0 %)" in text
+    assert "hidden answers best: ds 100.0 %, as implemented" in text
 
 
 def test_the_report_has_it(model, agreement, page):

@@ -126,7 +126,7 @@ def _agreed(crowd: Crowd, found: Agreement | None) -> Iterator[str]:
 def _method(one: Consensus) -> Iterator[str]:
     place, about = METHODS.get(one.method.partition("+")[0], ("", ""))
     kept = (f"{each.name} {percent(each.weight)}" for each in one.candidates if each.weight)
-    about = f" ({': '.join(filter(None, (about, '; '.join(kept))))})" if about else ""
+    about = f", {': '.join(filter(None, (about, '; '.join(kept))))}" if about else ""
     usual = {each.name: repr(each.default) for each in parameters(load(place))} if place else {}
     own = [f"{name} = {value!r}" for name, value in one.params.items()
            if name in usual and repr(value) != usual[name]]  # fmt: skip
