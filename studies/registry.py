@@ -45,7 +45,7 @@ STUDIES: dict[str, tuple[str, str]] = {
     ),
     "people-models": (
         "studies.people_models:study",
-        "what a weak machine and its sisters add to people, and what people then cost",
+        "what models add to people, declared and not, and what people then cost",
     ),
     "purity": (
         "studies.purity.study:study",

@@ -409,9 +409,9 @@ def _simulated(part: str, name: str, seed: int, make: Callable[..., Crowd]) -> C
 
 @cache
 def _answers_of_model(data: Path) -> Answers:
-    from studies.people_models import MACHINES, Bench, read_crowds
+    from studies.people_models import Bench, read_crowds
 
-    return Bench(*read_crowds(data, "purity")).machines[MACHINES[0]]
+    return Bench(*read_crowds(data, "purity")).tagged
 
 
 def _team(crowd: Crowd, data: Path, seed: int, models: tuple[str, ...]) -> Crowd:

@@ -10,6 +10,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 import goldspan
+from goldspan.aggregation import auto, auto_spans
 from goldspan.aggregation.auto_spans import (
     BELIEVED,
     RIGHT,
@@ -26,6 +27,7 @@ from goldspan.aggregation.auto_spans import (
     support_of,
 )
 from goldspan.aggregation.base import FitContext
+from goldspan.aggregation.machines import answer_everything, split
 from goldspan.spans import Tagged, find_spans
 
 
@@ -190,6 +192,23 @@ def test_a_model_that_nobody_declared_does_not_teach_the_crf():
     assert np.mean([a == b for a, b in zip(tags, gold, strict=True)]) > 0.97
     declared = goldspan.aggregate(crowd, "auto", rounds=2, models=["model"])
     assert np.mean(declared.codes == found.codes) > 0.98
+
+
+def test_who_answers_everything_counts_but_teaches_no_crf(crowd, monkeypatch):
+    few = crowd.with_gold(None).select_items(np.arange(60))
+    busy = answer_everything(few)
+    others = split(few, busy)[0]
+    taught, learn = [], auto_spans._taught
+    monkeypatch.setattr(auto, "teaches_well", lambda *_: True)
+    monkeypatch.setattr(auto_spans, "_taught", lambda *a: taught.append(a[0].crowd) or learn(*a))
+    found = goldspan.aggregate(few, "auto", rounds=1)
+    again = goldspan.aggregate(few, "auto", rounds=1, start=found)
+    assert busy
+    assert {len(one.latest) for one in taught} == {len(others.latest)}
+    said = f"{', '.join(busy)} answered nearly everything: not used to fit the models of text"
+    assert said in found.notes
+    assert said in again.notes
+    assert np.array_equal(again.codes, found.codes)
 
 
 def test_results_are_the_same_bits_and_depend_on_the_seed_only_a_little(crowd):

@@ -22,6 +22,7 @@ from goldspan.aggregation.auto_spans import (
     Case,
     Steps,
     combine_spans,
+    fit_all,
     names_for,
     teaches_well,
 )
@@ -223,16 +224,18 @@ class Auto(Aggregator):
     def _undeclared(
         self, case: Case, choice: Choice | None, seed: int, progress: Steps
     ) -> tuple[list[str], Case]:
-        """Take those who answer everything for models, unless it helps that they teach."""
-        names = [*choice.models] if choice else answer_everything(case.crowd)
+        """Let those who answer everything teach no CRF, or nobody if they are models."""
+        names = [*choice.models] if choice and choice.models else answer_everything(case.crowd)
         if not names:
             return [], case
         apart = self._case(case.crowd, case.context, names)
         if apart.others is None:  # people answered too little
             return [], case
+        apart = replace(apart, texts=fit_all(apart, progress)[1])
         who = ", ".join(names)
-        if choice is None and teaches_well(case, apart, seed, self.share, progress):
-            return [f"{who} answered nearly everything; hidden answers show no model"], case
+        if not choice.models if choice else teaches_well(case, apart, seed, self.share, progress):
+            quiet = f"{who} answered nearly everything: not used to fit the models of text"
+            return [quiet], replace(case, texts=apart.texts)
         said = f"{who}: taken for models as before" if choice else (
             f"{who} answered nearly everything: taken for models, since hidden answers of the "
             "others are likelier so; name models (models=, --param models=) to decide it"

@@ -114,6 +114,7 @@ class Case:
     looks_for_missed: bool  # Whether spans are looked for that all workers of an item missed
     others: Crowd | None = None  # Answers of models, which teach nobody (`machines`)
     names: Sequence[str] = PLAIN  # What is fitted, also where answers are hidden
+    texts: Texts | None = None  # What CRFs say whom others taught; None: these are to teach them
 
     @property
     def beside_text(self) -> list[str]:
@@ -178,6 +179,7 @@ def fit_all(
     Where answers are hidden CRFs are those that all answers have taught: they never saw the item
     that they speak of, nor any other of its document.
     """
+    texts = case.texts if texts is None else texts
     fits = {name: case.fit(name) for name in case.names}
     parts = case.votes() | {name: fit.posterior for name, fit in fits.items()}
     progress.tell()
