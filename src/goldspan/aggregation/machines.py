@@ -3,7 +3,7 @@
 A model's answers are a function of the text. A CRF that learns from labels in which a model has a
 say learns the model's mistakes, and then confirms them as if it were another witness; and a model
 that answers everything is so regular that the labels of the truth drift towards it. On the NER
-crowd one weak model (F1 61) beside all people cost 10 points of F1 (docs/models.md).
+crowd one weak model (F1 61) beside all people cost 10 points of F1.
 
 So where people and models answer, workers, text and labels are fitted to the people's answers
 alone. Which models gave a span is one of the features from which hidden answers of people learn
@@ -43,7 +43,7 @@ SMOOTH = 0.5
 """Pseudo-count of every label; the right one has one more."""
 ENOUGH = 0.25
 """Share of the answered items that people must have answered: from fewer nothing is learned well
-enough to do without the models, and everybody teaches; docs/models.md shows what both ways make."""
+enough to do without the models, and everybody teaches."""
 NEARLY_ALL = 0.9
 """Share of the items that a model answers: it does not tire."""
 POWERS = (0.0, 0.1, 0.25, 0.5, 1.0)
