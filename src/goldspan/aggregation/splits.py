@@ -141,10 +141,10 @@ def make_card(
         "several annotators' answers, not a single expert's. Licence and source are those of the "
         "texts: add them here."
     )
-    head = "| split | documents | items | tokens | labels |"
+    head, models = "| split | documents | items | tokens | labels |", _models(result)
     lines = [
-        *("---", "annotations_creators:", *_creators(result), "task_categories:", f"- {task}"),
-        *("tags:", "- goldspan", "---", "", "# Labels", "", origin),
+        *("---", "annotations_creators:", *creators(result.crowd, models), "task_categories:"),
+        *(f"- {task}", "tags:", "- goldspan", "---", "", "# Labels", "", origin),
         *("", "## Splits", "", head, "|---|--:|--:|--:|--:|"),
     ]
     for name, rows in parts.items():
@@ -157,7 +157,8 @@ def make_card(
     lines += ["", f"Documents were assigned as a whole (seed {seed})."]
     if n_left:
         lines.append(f"Left out: {counted(n_left, 'item')} without a label for every token.")
-    lines += ["", "## Annotators", "", *_of_crowd(result), "", "## Method and confidence", ""]
+    lines += ["", "## Annotators", "", *of_annotators(result.crowd, models)]
+    lines += ["", "## Method and confidence", ""]
     plain = (str, int, float, bool)
     params = {name: value for name, value in result.params.items() if isinstance(value, plain)}
     told = ", ".join(f"{name}={one!r}" for name, one in params.items() if len(str(one)) < 40)
@@ -174,16 +175,14 @@ def _models(result: Consensus) -> list[str]:
     return [name for name in models_of(result.crowd, result.params.get("models")) if name in there]
 
 
-def _creators(result: Consensus) -> list[str]:
+def creators(crowd: Crowd, models: Sequence[str]) -> list[str]:
     """Return who annotated, in Hugging Face's words."""
-    n = len(_models(result))
-    people = ["- crowdsourced"] if n < result.crowd.n_workers else []
-    return [*people, *(["- machine-generated"] if n else [])]
+    people = ["- crowdsourced"] if len(models) < crowd.n_workers else []
+    return [*people, *(["- machine-generated"] if models else [])]
 
 
-def _of_crowd(result: Consensus) -> list[str]:
-    """What the card says of the annotators and how far they agree."""
-    crowd, models = result.crowd, _models(result)
+def of_annotators(crowd: Crowd, models: Sequence[str]) -> list[str]:
+    """Return what a card says of the annotators and how far they agree."""
     n_answers = len(crowd.latest)
     each = n_answers / max(1, crowd.n_items)
     who = counted(crowd.n_workers - len(models), "person" if models else "annotator")

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from goldspan.crowd import Crowd
 from goldspan.crowd.formats.columns import parquet_table
+from goldspan.crowd.formats.datasets import is_ours
 from goldspan.crowd.grid import read_grid
 from goldspan.crowd.layers import units_of
 from goldspan.crowd.source import open_source
@@ -69,10 +70,17 @@ def _parquet(path: str) -> pa.Table | None:
 
 
 def _json_rows(path: str) -> dict[str, Rows] | None:
-    """Return the lines of a JSONL file by item, None of another."""
+    """Return the lines of a JSONL file by item, or the rows of `datasets`; None of another."""
     source = open_source(path)
-    if source.is_folder or source.is_parquet:
+    if source.is_folder:
         return None
+    if source.is_parquet:
+        table = parquet_table(source)
+        if not is_ours(table.column_names):
+            return None
+        names = [name for name in ("item", "confidence", "spans") if name in table.column_names]
+        return {row["item"]: row | {"gold": row.get("spans")}
+                for row in table.select(names).to_pylist()}  # fmt: skip
     try:
         lines = source.text.value.split("\n")
         rows = [json.loads(line) for line in lines if line.strip()]

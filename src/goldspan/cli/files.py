@@ -16,6 +16,7 @@ from goldspan.cli.options import (
     Overwrite,
     RawCsv,
     Reading,
+    argument,
     flag,
     format_names,
     option,
@@ -25,6 +26,7 @@ from goldspan.cli.options import (
 from goldspan.cli.output import (
     as_read,
     check_outputs,
+    check_part,
     not_held,
     print_result,
     steps,
@@ -200,11 +202,18 @@ def _facts(crowd: Crowd) -> dict[str, object]:
 # --------------------------------------------------------------------------------------------------
 # goldspan convert
 
+_HUB = {"panel": "Hugging Face Hub"}
+
 
 @reads_crowd(without=("encoding",), unlabelled="keep")
 def convert(
     reading: Reading,
     source: Input,
+    hub: str | None = argument(
+        "hf://datasets/OWNER/NAME, a data set on the Hugging Face Hub, to make of it.",
+        "[HUB]",
+        None,
+    ),
     output: str | None = option(
         "Where to write; by default, or with -, to standard output.", "--output", "-o"
     ),
@@ -234,6 +243,11 @@ def convert(
         max=99_999,
         panel=MORE,
     ),
+    send: bool = flag("Upload it; without this only say what would be.", "--send", **_HUB),
+    public: bool = flag("Let everybody see it; by default it is private.", "--public", **_HUB),
+    card: str | None = option(
+        "Markdown that ends its card: method, certificate, licence.", metavar="FILE", **_HUB
+    ),
     json: AsJson = False,
 ) -> None:
     """Convert tags to another encoding, and crowds to another format.
@@ -246,7 +260,19 @@ def convert(
       goldspan convert answers.tsv -o answers.parquet
 
       goldspan convert x.conll --from IOB --to IOBES -o y.conll
+
+      goldspan convert answers.tsv --gold gold.jsonl hf://datasets/you/names
     """
+    if hub is None and (send or public or card):
+        raise typer.BadParameter("--send, --public and --card are for hf://datasets/OWNER/NAME")
+    if hub is not None:
+        if not hub.startswith("hf://") or output or to_format or to or repair or partitions:
+            raise typer.BadParameter(
+                f"{hub}: files are named with -o; HUB is hf://… and goes alone"
+            )
+        check_part("hub")
+        _to_hub(reading, source, hub, card, json, public=public, send=send)
+        return
     if partitions and output in {None, "-"}:
         raise typer.BadParameter("--partitions writes a folder: name it with -o")
     if partitions and to_format not in {None, "parquet"}:
@@ -292,6 +318,36 @@ def convert(
     parts = f" in {counted(partitions, 'partition')}" if partitions else ""
     written = f"written: {output} ({before} to {after}, {crowd.items_counted}{parts})"
     print_result(facts, [written] if is_file else [], as_json=as_json)
+
+
+def _to_hub(
+    reading: Reading, source: str, address: str, card: str | None, json: bool, **how: bool
+) -> None:
+    """Make a data set on the Hub, or say what it would be."""
+    from goldspan.aggregation.hub import push
+    from goldspan.crowd import read_crowd
+    from goldspan.crowd.source import open_source
+
+    about = open_source(card).text.value if card else ""
+    with steps(2, quiet=json) as step:
+        step(f"reading {source}")
+        crowd = reading.read(source, step.part)
+        by = reading.given["gold"]
+        gold = read_crowd(by, encoding=crowd.tagset.encoding) if by else None
+        soft = _confidences(by or source, gold or crowd, rewritten=False)
+        step("sending" if how["send"] else "writing")
+        made = push(crowd, address, gold=gold, soft=soft, about=about, **how)
+    who = made["workers"]
+    seen, names = "public" if how["public"] else "private", ", ".join([*who[:5], "…"][: len(who)])
+    lines = [f"  {size:>9,} bytes  {name}" for name, size in made["files"].items()]
+    lines += [f"  ids of {counted(len(who), 'annotator')} as they are: {names}"] if who else []
+    done = f"sent: {made['sent']}" if made["sent"] else f"not sent to {made['endpoint']}: --send"
+    answers = counted(len(crowd.whole_items.answers), "answer")
+    if not json:
+        for line in [*as_read(crowd.import_report), *map(not_held, made["lost"])]:
+            warn(line)
+    head = f"{address} ({seen}): {crowd.items_counted}, {answers}"
+    print_result(made, [head, *lines, done], as_json=json)
 
 
 def _confidences(source: str, crowd: Crowd, *, rewritten: bool) -> SoftLabels | None:

@@ -190,7 +190,9 @@ def check_outputs(
             raise InputError(f"{output} is the name of two outputs: choose another for one of them")
         seen.add(target)
         if not target.parent.is_dir():
-            raise InputError(f"cannot write {output}: does the folder exist?")
+            hint = "does the folder exist?"
+            hint = "only goldspan convert does" if output.startswith("hf://") else hint
+            raise InputError(f"cannot write {output}: {hint}")
         if target.is_dir():
             raise InputError(f"{output} is a folder: remove it, or choose another name")
         if target.exists() and not overwrite:
@@ -231,6 +233,7 @@ _PARTS = {
     "picture": ("report", "a picture", ("matplotlib",)),
     "report": ("report", "a report", ("matplotlib", "jinja2")),
     "model": ("llm", "a language model", ("httpx2",)),
+    "hub": ("hub", "the Hugging Face Hub", ("huggingface_hub",)),
     "store": ("store", "the store", _STORE),
     "plan": ("campaign", "a campaign's plan", ("pydantic",)),
     "campaign": ("campaign", "a campaign", ("pydantic", *_STORE)),

@@ -181,7 +181,7 @@ class Text:
 def open_source(
     source: Any, text_encoding: str | None = None, max_decompressed: int | str | None = None
 ) -> Source:
-    """Open a path, "-" (standard input), bytes or a binary file."""
+    """Open a path, an address hf://…, "-" (standard input), bytes or a binary file."""
     if isinstance(source, Source):
         return source
     opened = _open(source, Source("", b"", None, text_encoding, max_decompressed))
@@ -285,6 +285,11 @@ def _open(source: Any, how: Source) -> Source:
         raise InputError(f"cannot read a {kind}: pass a path, bytes, an open file or a DataFrame")
     if not str(source):
         raise InputError("the path is empty: name a file, a folder, or - for standard input")
+    if str(source).startswith("hf://"):
+        from goldspan.crowd.hub import fetch
+
+        name, path = fetch(str(source))
+        return replace(_open_path(path, how), name=name)
     return _open_path(Path(source), how)
 
 

@@ -318,7 +318,7 @@ def to_table(crowd: Crowd, soft: SoftLabels | None = None) -> pa.Table:
     if soft is not None and crowd.gold is not None:
         columns |= _soft(crowd, soft)
     labels = {"names": list(crowd.tagset.tags), "_type": "ClassLabel"}
-    features = {name: _feature(column.type) for name, column in columns.items()}
+    features = {name: feature_of(column.type) for name, column in columns.items()}
     own = labels if single else {"feature": labels, "_type": "Sequence"}
     features |= dict.fromkeys(classes, own)
     about = json.dumps({"info": {"features": features}}, ensure_ascii=False)
@@ -363,12 +363,12 @@ def _is_plain(kind: pa.DataType) -> bool:
     return any(check(kind) for check in checks)
 
 
-def _feature(kind: pa.DataType) -> Any:
+def feature_of(kind: pa.DataType) -> Any:
     """Describe a type as `datasets` does in its files."""
     if pa.types.is_list(kind):
-        inner = _feature(kind.value_type)
+        inner = feature_of(kind.value_type)
         return [inner] if "_type" not in inner else {"feature": inner, "_type": "Sequence"}
     if pa.types.is_struct(kind):
-        return {field.name: _feature(field.type) for field in kind}
+        return {field.name: feature_of(field.type) for field in kind}
     names = {pa.float32(): "float32", pa.float64(): "float64"}
     return {"dtype": names.get(kind, str(kind)), "_type": "Value"}

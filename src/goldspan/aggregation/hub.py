@@ -1,0 +1,121 @@
+"""A data set on the Hugging Face Hub: gold, every annotator's answers, and a card."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goldspan import __version__
+from goldspan.aggregation.consensus import Consensus, without_answers
+from goldspan.aggregation.machines import models_of
+from goldspan.aggregation.splits import creators, of_annotators
+from goldspan.crowd import Crowd, write_crowd
+from goldspan.crowd.formats.span_exports import SoftLabels
+from goldspan.crowd.hub import ANSWERS, GOLD, hub, parse, upload
+from goldspan.errors import InputError
+from goldspan.money import from_micro
+
+
+def push(
+    data: Crowd | Consensus,
+    address: str,
+    *,
+    gold: Crowd | None = None,
+    soft: SoftLabels | None = None,
+    about: str = "",
+    public: bool = False,
+    send: bool = False,
+) -> dict[str, Any]:
+    """Make a data set of answers and gold, and upload it if `send` says so.
+
+    The configuration `answers` is goldspan's Parquet, from which `read_crowd` gets all of the crowd
+    again; `gold` has a row per item, as trainers want it.
+
+    Args:
+        data: A crowd, or a consensus, whose labels are the gold.
+        address: hf://datasets/OWNER/NAME.
+        gold: Items with the gold, by default those of the crowd.
+        soft: The confidences of the gold; those of a consensus by default.
+        about: Markdown that ends the card: method, certificate, licence.
+        public: Whether everybody may see it.
+        send: Whether it is uploaded; nothing leaves this machine otherwise.
+
+    Returns:
+        The address, the endpoint, `public`, the files with their bytes, the annotators whose ids
+        are in them, what they do not hold (`lost`), and the page (`sent`), None if nothing was.
+
+    Raises:
+        InputError: The address is none of a data set, or the Hub rejects the upload.
+        MissingExtraError: `huggingface_hub` is not installed.
+    """
+    if any(parse(address)[1:]):
+        raise InputError(f"{address}: a data set is written as a whole: hf://datasets/OWNER/NAME")
+    endpoint = hub().endpoint
+    crowd = data.as_gold() if isinstance(data, Consensus) else data
+    soft = data.soft if isinstance(data, Consensus) else soft
+    if gold is None and crowd.gold is not None:
+        gold = without_answers(crowd)
+    if gold is None and not crowd.n_workers:
+        raise InputError("there are neither labels nor answers: nothing to upload")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lost = _write(folder, crowd, gold, soft, about)
+        files = {
+            path.relative_to(folder).as_posix(): path.stat().st_size
+            for path in sorted(folder.rglob("*"))
+            if path.is_file()
+        }
+        page = upload(address, folder, public=public) if send else None
+    said = {"output": address, "endpoint": endpoint, "public": public, "files": files}
+    return {**said, "workers": crowd.worker_ids.to_pylist(), "lost": lost, "sent": page}
+
+
+def _write(
+    folder: Path, crowd: Crowd, gold: Crowd | None, soft: SoftLabels | None, about: str
+) -> list[str]:
+    """Write the files; return what they do not hold."""
+    if soft is not None and gold is not None and gold.is_classification:
+        sure = [row[0] if row else np.nan for row in soft.by_item(gold)]
+        soft = replace(soft, confidence=np.array(sure, np.float32))
+    # Parts, of which spans that overlap are made, have their place in goldspan's layout alone.
+    kind = "datasets" if gold is None or gold.wholes is None else "parquet"
+    parts: dict[str, tuple[Crowd | None, dict[str, Any]]] = {
+        GOLD: (gold, {"format": kind, "soft": soft}),
+        ANSWERS: (crowd if crowd.n_workers else None, {"format": "parquet"}),
+    }
+    card = ["---", "configs:"]
+    lost: list[str] = []
+    for name, (part, how) in parts.items():
+        if part is not None:
+            (folder / name).mkdir()
+            missing = write_crowd(part, folder / name / "train.parquet", **how)
+            lost += [f"{name}: {one}" for one in missing]
+            card += [f"- config_name: {name}", f"  data_files: {name}/train.parquet"]
+    card += [*_card(crowd, gold, soft), *(["", about.strip()] if about else [])]
+    (folder / "README.md").write_text("\n".join(card) + "\n", encoding="utf-8")
+    return lost
+
+
+def _card(crowd: Crowd, gold: Crowd | None, soft: SoftLabels | None) -> Iterator[str]:
+    """Yield the lines of the card after the files."""
+    models, task = models_of(crowd, None), "text" if crowd.is_classification else "token"
+    if crowd.n_workers:
+        yield from ("annotations_creators:", *creators(crowd, models))
+    yield from ("task_categories:", f"- {task}-classification", "tags:", "- goldspan", "---", "")
+    yield f"# Labels\n\nWritten by goldspan {__version__}. Licence and source are the texts' own."
+    if gold is not None:
+        sure = np.zeros(0) if soft is None else soft.span_confidence
+        mean = f", with confidences ({sure.mean():.3f} in the mean)" if len(sure) else ""
+        by = f", by the method `{soft.method}`" if soft is not None and soft.method else ""
+        yield f"\n`{GOLD}`: labels of {gold.items_counted}{by}{mean}."
+    if crowd.n_workers:
+        yield f"\n`{ANSWERS}`: rows of items, and rows of answers with the annotators' ids."
+        yield from ("\n## Annotators\n", *of_annotators(crowd, models))
+        cost = crowd.answers.cost
+        if cost is not None and (cost > 0).any():
+            yield f"\nThe recorded pay is {from_micro(int(cost[cost > 0].sum()))} in all."
