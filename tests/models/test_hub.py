@@ -12,6 +12,7 @@ from cli.test_cli import done, goldspan_run, refused
 from crowd_tables import assert_same
 from examples.hub_server import HubServer
 from goldspan.aggregation.hub import push
+from goldspan.aggregation.written import read_confidences
 from goldspan.crowd.hub import parse
 from goldspan.errors import InputError, MissingExtraError
 
@@ -53,18 +54,36 @@ def test_answers_gold_and_confidences_come_back_as_they_were(hub, source):
     assert made["lost"] == []
     assert goldspan.read_crowd(PLACE) == goldspan.read_crowd(source, gold="gold.jsonl")
     assert_same(goldspan.read_crowd(f"{PLACE}/gold"), goldspan.read_crowd("gold.jsonl"))
-    confidences = []
-    for name, place in {"a.jsonl": "gold.jsonl", "b.jsonl": f"{PLACE}/gold"}.items():
-        done("convert", place, "--to-format", "label-studio", "-o", name)
-        confidences.append((hub.folder.parent / name).read_text("utf-8"))
-    assert confidences[0] == confidences[1]
+    mine, theirs = (
+        read_confidences(place, goldspan.read_crowd(place)).span_confidence.round(3).tolist()
+        for place in ("gold.jsonl", f"{PLACE}/gold")
+    )
+    assert mine == theirs
     card = (hub.folder / "you" / "names" / "README.md").read_text()
     assert "data_files: gold/train.parquet" in card
     assert "in the mean" in card
     assert card.endswith("Accuracy 90 %.\n")
     assert ("pay is 0.05 in all" in card) == (source == "crowd.jsonl")
-    assert "3 answers" in done("inspect", PLACE) or source == "labels.csv"
-    assert "F1" in done("score", f"{PLACE}/gold", "gold.jsonl") or source == "labels.csv"
+    assert "answers_per_item" in done("inspect", PLACE, "--json")
+    assert "100.00" in goldspan_run("score", f"{PLACE}/gold", "gold.jsonl").stdout
+
+
+@pytest.mark.models
+def test_datasets_finds_both_configurations(hub):
+    datasets = pytest.importorskip("datasets")
+    consensus = goldspan.aggregate("crowd.jsonl", "mv-token")
+    push(consensus, PLACE, send=True)
+    parts = {
+        name: datasets.load_dataset(
+            str(hub.folder / "you" / "names"), name, cache_dir=str(hub.folder.parent / "cache")
+        )["train"]
+        for name in ("gold", "answers")
+    }
+    tags = list(consensus.tagset.tags)
+    assert parts["gold"].features["ner_tags"].feature.names == tags
+    assert parts["gold"]["confidence"][:] == pytest.approx(consensus.confidence.tolist())
+    assert parts["answers"].features["labels"].feature.names == tags
+    assert parts["answers"]["worker"][:] == [None, None, "ann", "bob", "bob"]
 
 
 @pytest.mark.models

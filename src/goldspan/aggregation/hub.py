@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from goldspan import __version__
 from goldspan.aggregation.consensus import Consensus, without_answers
 from goldspan.aggregation.machines import models_of
 from goldspan.aggregation.splits import creators, of_annotators
 from goldspan.crowd import Crowd, write_crowd
+from goldspan.crowd.formats.datasets import feature_of
 from goldspan.crowd.formats.span_exports import SoftLabels
 from goldspan.crowd.hub import ANSWERS, GOLD, hub, parse, upload
 from goldspan.errors import InputError
 from goldspan.money import from_micro
+
+FILE = "train.parquet"
 
 
 def push(
@@ -93,12 +99,26 @@ def _write(
     for name, (part, how) in parts.items():
         if part is not None:
             (folder / name).mkdir()
-            missing = write_crowd(part, folder / name / "train.parquet", **how)
+            missing = write_crowd(part, folder / name / FILE, **how)
             lost += [f"{name}: {one}" for one in missing]
-            card += [f"- config_name: {name}", f"  data_files: {name}/train.parquet"]
+            card += [f"- config_name: {name}", f"  data_files: {name}/{FILE}"]
+    if crowd.n_workers:
+        _name_labels(folder / ANSWERS / FILE, crowd.tagset.tags)
     card += [*_card(crowd, gold, soft), *(["", about.strip()] if about else [])]
     (folder / "README.md").write_text("\n".join(card) + "\n", encoding="utf-8")
     return lost
+
+
+def _name_labels(path: Path, tags: Sequence[str]) -> None:
+    """Give the labels in goldspan's Parquet the type and names that `datasets` wants of them."""
+    table = pq.read_table(path)
+    names = {"feature": {"names": list(tags), "_type": "ClassLabel"}, "_type": "Sequence"}
+    features = {one.name: feature_of(one.type) for one in table.schema}
+    for name in {"gold", "labels"} & features.keys():
+        wide, features[name] = table[name].cast(pa.list_(pa.int64())), names
+        table = table.set_column(table.schema.get_field_index(name), name, wide)
+    about = {"huggingface": json.dumps({"info": {"features": features}})}
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, **about}), path)
 
 
 def _card(crowd: Crowd, gold: Crowd | None, soft: SoftLabels | None) -> Iterator[str]:

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from goldspan.crowd.atomic import new_file, write_folder
 from goldspan.crowd.formats.columns import parquet_table
-from goldspan.crowd.formats.datasets import feature_of
 from goldspan.crowd.grouping import count_first
 from goldspan.crowd.labels import keep_workers
 from goldspan.crowd.layers import require_flat
@@ -120,12 +119,7 @@ def write(crowd: Crowd, path: Path, more: Mapping[str, Any] | None = None) -> No
         about["worker_facts"] = crowd.known_facts
     about |= more or {}
     table = pa.concat_tables([items, answers], promote_options="default")
-    # What `datasets` and the Hub's viewer show labels by.
-    names = {"feature": {"names": about["tags"], "_type": "ClassLabel"}, "_type": "Sequence"}
-    features = {one.name: feature_of(one.type) for one in table.schema}
-    features |= {name: names for name in ("labels", "gold") if name in features}
-    known = {_KEY: json.dumps(about), "huggingface": json.dumps({"info": {"features": features}})}
-    table = table.replace_schema_metadata(known)
+    table = table.replace_schema_metadata({_KEY: json.dumps(about)})
     packed = {"item": "DELTA_BINARY_PACKED", "labels.list.element": "DELTA_BINARY_PACKED"}
     plain = [name for name in ("id", "doc", "text", "worker") if name in table.column_names]
     with new_file(path) as temporary:
