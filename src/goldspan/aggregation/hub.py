@@ -24,59 +24,41 @@ from goldspan.crowd.hub import ANSWERS, GOLD, hub, parse, upload
 from goldspan.errors import InputError
 from goldspan.money import from_micro
 
-FILE = "train.parquet"
-
 
 def push(
-    data: Crowd | Consensus,
-    address: str,
+    data: Crowd | Consensus,  # Answers, gold, or both; the labels of a consensus are the gold
+    address: str,  # hf://datasets/OWNER/NAME
     *,
-    gold: Crowd | None = None,
-    soft: SoftLabels | None = None,
-    about: str = "",
+    gold: Crowd | None = None,  # Items with the gold, by default those of the crowd
+    soft: SoftLabels | None = None,  # Confidences of the gold; by default those of a consensus
+    about: str = "",  # Markdown that ends the card: method, certificate, licence
     public: bool = False,
-    send: bool = False,
+    send: bool = False,  # Nothing leaves this machine otherwise
 ) -> dict[str, Any]:
-    """Make a data set of answers and gold, and upload it if `send` says so.
+    """Make a data set, upload it if `send` says so, and return what is in it.
 
-    The configuration `answers` is goldspan's Parquet, from which `read_crowd` gets all of the crowd
-    again; `gold` has a row per item, as trainers want it.
-
-    Args:
-        data: A crowd, or a consensus, whose labels are the gold.
-        address: hf://datasets/OWNER/NAME.
-        gold: Items with the gold, by default those of the crowd.
-        soft: The confidences of the gold; those of a consensus by default.
-        about: Markdown that ends the card: method, certificate, licence.
-        public: Whether everybody may see it.
-        send: Whether it is uploaded; nothing leaves this machine otherwise.
-
-    Returns:
-        The address, the endpoint, `public`, the files with their bytes, the annotators whose ids
-        are in them, what they do not hold (`lost`), and the page (`sent`), None if nothing was.
+    Of the configuration `answers` `read_crowd` makes the whole crowd again; `gold` has a row per
+    item, as trainers want it.
 
     Raises:
         InputError: The address is none of a data set, or the Hub rejects the upload.
         MissingExtraError: `huggingface_hub` is not installed.
     """
-    if any(parse(address)[1:]):
+    if parse(address)[1]:
         raise InputError(f"{address}: a data set is written as a whole: hf://datasets/OWNER/NAME")
-    endpoint = hub().endpoint
-    crowd = data.as_gold() if isinstance(data, Consensus) else data
+    endpoint, crowd = hub().endpoint, data.as_gold() if isinstance(data, Consensus) else data
     soft = data.soft if isinstance(data, Consensus) else soft
     if gold is None and crowd.gold is not None:
         gold = without_answers(crowd)
     if gold is None and not crowd.n_workers:
         raise InputError("there are neither labels nor answers: nothing to upload")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        lost = _write(folder, crowd, gold, soft, about)
+        lost = _write(Path(name), crowd, gold, soft, about)
         files = {
-            path.relative_to(folder).as_posix(): path.stat().st_size
-            for path in sorted(folder.rglob("*"))
-            if path.is_file()
+            path.relative_to(name).as_posix(): path.stat().st_size
+            for path in sorted(Path(name).rglob("*.*"))
         }
-        page = upload(address, folder, public=public) if send else None
+        page = upload(address, Path(name), public=public) if send else None
     said = {"output": address, "endpoint": endpoint, "public": public, "files": files}
     return {**said, "workers": crowd.worker_ids.to_pylist(), "lost": lost, "sent": page}
 
@@ -84,28 +66,27 @@ def push(
 def _write(
     folder: Path, crowd: Crowd, gold: Crowd | None, soft: SoftLabels | None, about: str
 ) -> list[str]:
-    """Write the files; return what they do not hold."""
-    if soft is not None and gold is not None and gold.is_classification:
-        sure = [row[0] if row else np.nan for row in soft.by_item(gold)]
-        soft = replace(soft, confidence=np.array(sure, np.float32))
-    # Parts, of which spans that overlap are made, have their place in goldspan's layout alone.
-    kind = "datasets" if gold is None or gold.wholes is None else "parquet"
-    parts: dict[str, tuple[Crowd | None, dict[str, Any]]] = {
-        GOLD: (gold, {"format": kind, "soft": soft}),
-        ANSWERS: (crowd if crowd.n_workers else None, {"format": "parquet"}),
-    }
-    card = ["---", "configs:"]
-    lost: list[str] = []
-    for name, (part, how) in parts.items():
-        if part is not None:
-            (folder / name).mkdir()
-            missing = write_crowd(part, folder / name / FILE, **how)
-            lost += [f"{name}: {one}" for one in missing]
-            card += [f"- config_name: {name}", f"  data_files: {name}/{FILE}"]
+    """Write the files and the card; return what they do not hold."""
+    card, lost = ["---", "configs:"], []
+    parts: dict[str, tuple[Crowd, dict[str, Any]]] = {}
+    if gold is not None:
+        if soft is not None and gold.is_classification:
+            sure = [row[0] if row else np.nan for row in soft.by_item(gold)]
+            soft = replace(soft, confidence=np.array(sure, np.float32))
+        # Parts, of which spans that overlap are made, have their place in goldspan's layout alone.
+        kind = "datasets" if gold.wholes is None else "parquet"
+        parts[GOLD] = gold, {"format": kind, "soft": soft}
     if crowd.n_workers:
-        _name_labels(folder / ANSWERS / FILE, crowd.tagset.tags)
-    card += [*_card(crowd, gold, soft), *(["", about.strip()] if about else [])]
-    (folder / "README.md").write_text("\n".join(card) + "\n", encoding="utf-8")
+        parts[ANSWERS] = crowd, {"format": "parquet"}
+    for name, (part, how) in parts.items():
+        path = folder / name / "train.parquet"
+        path.parent.mkdir()
+        lost += [f"{name}: {one}" for one in write_crowd(part, path, **how)]
+        card += [f"- config_name: {name}", f"  data_files: {name}/train.parquet"]
+        if how["format"] == "parquet":
+            _name_labels(path, part.tagset.tags)
+    card += [*_card(crowd, gold, soft), "", about.strip()]
+    (folder / "README.md").write_text("\n".join(card).strip() + "\n", encoding="utf-8")
     return lost
 
 
@@ -129,9 +110,8 @@ def _card(crowd: Crowd, gold: Crowd | None, soft: SoftLabels | None) -> Iterator
     yield from ("task_categories:", f"- {task}-classification", "tags:", "- goldspan", "---", "")
     yield f"# Labels\n\nWritten by goldspan {__version__}. Licence and source are the texts' own."
     if gold is not None:
-        sure = np.zeros(0) if soft is None else soft.span_confidence
-        mean = f", with confidences ({sure.mean():.3f} in the mean)" if len(sure) else ""
-        by = f", by the method `{soft.method}`" if soft is not None and soft.method else ""
+        mean = f", mean confidence {soft.span_confidence.mean():.3f}" if soft else ""
+        by = f", by the method `{soft.method}`" if soft and soft.method else ""
         yield f"\n`{GOLD}`: labels of {gold.items_counted}{by}{mean}."
     if crowd.n_workers:
         yield f"\n`{ANSWERS}`: rows of items, and rows of answers with the annotators' ids."

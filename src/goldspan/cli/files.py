@@ -263,16 +263,6 @@ def convert(
 
       goldspan convert answers.tsv --gold gold.jsonl hf://datasets/you/names
     """
-    if hub is None and (send or public or card):
-        raise typer.BadParameter("--send, --public and --card are for hf://datasets/OWNER/NAME")
-    if hub is not None:
-        if not hub.startswith("hf://") or output or to_format or to or repair or partitions:
-            raise typer.BadParameter(
-                f"{hub}: files are named with -o; HUB is hf://… and goes alone"
-            )
-        check_part("hub")
-        _to_hub(reading, source, hub, card, json, public=public, send=send)
-        return
     if partitions and output in {None, "-"}:
         raise typer.BadParameter("--partitions writes a folder: name it with -o")
     if partitions and to_format not in {None, "parquet"}:
@@ -282,6 +272,13 @@ def convert(
     given, from_ = _sorted_out(reading.given["format"], from_, "--format", "--from")
     reading = reading.but(format=given, encoding=from_)
     to_format, to = _sorted_out(to_format, to, "--to-format", "--to")
+    if hub is not None:
+        if not hub.startswith("hf://") or output or to_format or to or repair or partitions:
+            raise typer.BadParameter(f"{hub}: files are named with -o; hf://… takes no such option")
+        _to_hub(reading, source, hub, card, json, public=public, send=send)
+        return
+    if send or public or card:
+        raise typer.BadParameter("--send, --public and --card are for hf://datasets/OWNER/NAME")
     check_outputs(output, inputs=[source, reading.gold], overwrite=overwrite)
     from goldspan.crowd.io import convert_crowd
 
@@ -324,6 +321,7 @@ def _to_hub(
     reading: Reading, source: str, address: str, card: str | None, json: bool, **how: bool
 ) -> None:
     """Make a data set on the Hub, or say what it would be."""
+    check_part("hub")
     from goldspan.aggregation.hub import push
     from goldspan.crowd import read_crowd
     from goldspan.crowd.source import open_source
@@ -332,22 +330,23 @@ def _to_hub(
     with steps(2, quiet=json) as step:
         step(f"reading {source}")
         crowd = reading.read(source, step.part)
-        by = reading.given["gold"]
+        by = reading.gold
         gold = read_crowd(by, encoding=crowd.tagset.encoding) if by else None
         soft = _confidences(by or source, gold or crowd, rewritten=False)
         step("sending" if how["send"] else "writing")
         made = push(crowd, address, gold=gold, soft=soft, about=about, **how)
-    who = made["workers"]
-    seen, names = "public" if how["public"] else "private", ", ".join([*who[:5], "…"][: len(who)])
-    lines = [f"  {size:>9,} bytes  {name}" for name, size in made["files"].items()]
-    lines += [f"  ids of {counted(len(who), 'annotator')} as they are: {names}"] if who else []
-    done = f"sent: {made['sent']}" if made["sent"] else f"not sent to {made['endpoint']}: --send"
-    answers = counted(len(crowd.whole_items.answers), "answer")
     if not json:
         for line in [*as_read(crowd.import_report), *map(not_held, made["lost"])]:
             warn(line)
-    head = f"{address} ({seen}): {crowd.items_counted}, {answers}"
-    print_result(made, [head, *lines, done], as_json=json)
+    seen, ids = "public" if how["public"] else "private", made["workers"]
+    size = f"{crowd.items_counted}, {counted(len(crowd.whole_items.answers), 'answer')}"
+    lines = [f"{address} ({seen}): {size}"]
+    lines += [f"  {n:>9,} bytes  {name}" for name, n in made["files"].items()]
+    lines += [f"  ids of annotators: {', '.join(ids)}"[:100]] if ids else []
+    lines += [
+        f"sent: {made['sent']}" if made["sent"] else f"not sent to {made['endpoint']}: --send"
+    ]
+    print_result(made, lines, as_json=json)
 
 
 def _confidences(source: str, crowd: Crowd, *, rewritten: bool) -> SoftLabels | None:

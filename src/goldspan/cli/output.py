@@ -191,7 +191,7 @@ def check_outputs(
         seen.add(target)
         if not target.parent.is_dir():
             hint = "does the folder exist?"
-            hint = "only goldspan convert does" if output.startswith("hf://") else hint
+            hint = "goldspan convert FILE hf://… does" if output.startswith("hf://") else hint
             raise InputError(f"cannot write {output}: {hint}")
         if target.is_dir():
             raise InputError(f"{output} is a folder: remove it, or choose another name")

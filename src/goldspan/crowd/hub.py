@@ -1,7 +1,7 @@
 """The Hugging Face Hub: files of a data set by their address, and a folder that becomes one.
 
-An address is `hf://datasets/OWNER/NAME`, perhaps with `@REVISION`, and with the path of a folder or
-a file in it. Token, endpoint and cache are those of `huggingface_hub`.
+An address is `hf://datasets/OWNER/NAME`, perhaps with the path of a folder or a file in it. Token,
+endpoint and cache are those of `huggingface_hub`.
 """
 
 from __future__ import annotations
@@ -16,29 +16,16 @@ from typing import Any
 from goldspan import __version__
 from goldspan.errors import InputError, MissingExtraError
 
-SCHEME = "hf://"
 ANSWERS, GOLD = "answers", "gold"
 """The configurations that goldspan writes, each in a folder of its own."""
-_ADDRESS = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(?:@([^/]+))?(?:/(.*))?")
-_DATA = re.compile(r"\.(parquet|jsonl?|csv|tsv|conll|txt|zip)(\.gz)?$")
+_ADDRESS = re.compile(r"hf://datasets/([\w.-]+/[\w.-]+)(/.+)?")
+_DATA = (".parquet", ".jsonl", ".json", ".csv", ".tsv", ".conll", ".txt", ".zip", ".gz")
 _LOG_IN = "log in by `hf auth login`, or set HF_TOKEN"
 _MEANING = {
     401: f"the Hub asks for a token, or does not take this one: {_LOG_IN}",
     403: "the token may not do this: is OWNER your account, and may the token write?",
     404: f"there is no such data set, or it is private: check the name, and {_LOG_IN}",
 }
-
-
-def parse(address: str) -> tuple[str, str | None, str]:
-    """Return the name, the revision and the path of an address.
-
-    >>> parse("hf://datasets/you/names@v1/gold")
-    ('you/names', 'v1', 'gold')
-    """
-    found = _ADDRESS.fullmatch(address)
-    if found is None:
-        raise InputError(f"{address}: an address on the Hub is hf://datasets/OWNER/NAME")
-    return found[1], found[2], (found[3] or "").strip("/")
 
 
 def hub() -> Any:
@@ -51,25 +38,31 @@ def hub() -> Any:
     return HfApi(os.environ.get("HF_ENDPOINT"), **own)
 
 
+def parse(address: str) -> tuple[str, str]:
+    """Return the name and the path of an address."""
+    found = _ADDRESS.fullmatch(address)
+    if found is None:
+        raise InputError(f"{address}: an address on the Hub is hf://datasets/OWNER/NAME")
+    return found[1], (found[2] or "").strip("/")
+
+
 def fetch(address: str) -> tuple[str, Path]:
     """Download one file; return its whole address, and where it lies in the library's cache.
 
     Without a path it is the file in the folder `answers` or, where there is none, the only one.
     """
-    repo, revision, path = parse(address)
-    api, where = hub(), {"repo_type": "dataset", "revision": revision}
+    (repo, path), api = parse(address), hub()
     with _worded(address, api):
-        names = [one.rfilename for one in api.repo_info(repo, **where).siblings]
-        files = [name for name in names if _DATA.search(name)]
-        for place in [path] if path else [ANSWERS, ""]:
-            found = [one for one in files if f"{one}/".startswith(f"{place}/" if place else "")]
-            if found:
-                break
+        names = [one.rfilename for one in api.repo_info(repo, repo_type="dataset").siblings]
+        files = [name for name in names if name.endswith(_DATA)]
+        place = f"{path or ANSWERS}/"
+        found = [name for name in files if f"{name}/".startswith(place)]
+        found = found or ([] if path else files)
         if len(found) != 1:
             listed = ", ".join((found or files)[:10]) or "none"
             raise InputError(f"{address}: name one of its files of data: {listed}")
-        local = api.hf_hub_download(repo, found[0], **where)
-    return f"{SCHEME}datasets/{repo}{f'@{revision}' if revision else ''}/{found[0]}", Path(local)
+        local = api.hf_hub_download(repo, found[0], repo_type="dataset")
+    return f"hf://datasets/{repo}/{found[0]}", Path(local)
 
 
 def upload(address: str, folder: Path, *, public: bool) -> str:
