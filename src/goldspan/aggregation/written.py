@@ -76,11 +76,8 @@ def _json_rows(path: str) -> dict[str, Rows] | None:
         return None
     if source.is_parquet:
         table = parquet_table(source)
-        if not is_ours(table.column_names):
-            return None
-        names = [name for name in ("item", "confidence", "spans") if name in table.column_names]
-        return {row["item"]: row | {"gold": row.get("spans")}
-                for row in table.select(names).to_pylist()}  # fmt: skip
+        ours = table.to_pylist() if is_ours(table.column_names) else []
+        return {row["item"]: row | {"gold": row.get("spans")} for row in ours} or None
     try:
         lines = source.text.value.split("\n")
         rows = [json.loads(line) for line in lines if line.strip()]

@@ -53,10 +53,9 @@ def fetch(address: str) -> tuple[str, Path]:
     """
     (repo, path), api = parse(address), hub()
     with _worded(address, api):
-        names = [one.rfilename for one in api.repo_info(repo, repo_type="dataset").siblings]
-        files = [name for name in names if name.endswith(_DATA)]
-        place = f"{path or ANSWERS}/"
-        found = [name for name in files if f"{name}/".startswith(place)]
+        known = api.repo_info(repo, repo_type="dataset").siblings
+        files = [one.rfilename for one in known if one.rfilename.endswith(_DATA)]
+        found = [name for name in files if f"{name}/".startswith(f"{path or ANSWERS}/")]
         found = found or ([] if path else files)
         if len(found) != 1:
             listed = ", ".join((found or files)[:10]) or "none"
@@ -75,8 +74,8 @@ def upload(address: str, folder: Path, *, public: bool) -> str:
     with _worded(address, api):
         api.create_repo(repo, private=not public, exist_ok=True, **where)
         if api.repo_info(repo, **where).private == public:
-            is_, how = ("private", "without --public") if public else ("public", "with --public")
-            raise InputError(f"{address} is {is_} already: send {how}, or choose another name")
+            is_, how = ("private", "without") if public else ("public", "with")
+            raise InputError(f"{address} is {is_} already: send {how} --public, or to another name")
         api.upload_folder(
             repo_id=repo,
             folder_path=folder,
