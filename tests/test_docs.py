@@ -293,4 +293,6 @@ def test_the_documentation_builds(tmp_path):
     listed = (tmp_path / "llms.txt").read_text("utf-8")
     pages = re.findall(r"[\w-]+\.md$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE)
     assert [one for one in pages if f"({one.removesuffix('.md')}/): " not in listed] == ["index.md"]
-    assert "- [Pay and bills](pay/): What does every annotator get, and what does the whole" in listed
+    assert (
+        "- [Pay and bills](pay/): What does every annotator get, and what does the whole" in listed
+    )
