@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from examples.model_server import ModelServer, capitals
 from goldspan.annotators import AnnotationTask, SoftSpan, read_worker
 from goldspan.annotators.base import Usage
+from goldspan.annotators.endpoint import Replies
 from goldspan.annotators.llm import LanguageModel, draw_examples
 from goldspan.annotators.prompt import Prompt, code_of
 from goldspan.errors import InputError
@@ -738,6 +739,16 @@ def test_two_annotators_at_once_pay_once(tmp_path):
             thread.join(60)
         assert len(server.bills) == 12
     assert found[0] == found[1]
+
+
+def test_a_new_cache_is_set_up_by_one_at_a_time(tmp_path):
+    other = Thread(target=lambda: Replies(tmp_path).close())
+    with Replies(tmp_path)._held("set-up", Event()):
+        other.start()
+        other.join(0.3)
+        assert other.is_alive()
+    other.join(60)
+    assert not other.is_alive()
 
 
 def test_a_cache_that_is_none_is_not_overwritten(server, tmp_path):

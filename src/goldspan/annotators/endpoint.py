@@ -294,7 +294,8 @@ class Replies:
             self._base = sqlite3.connect(
                 self._file, timeout=60, isolation_level=None, check_same_thread=False
             )
-            self._set_up()
+            with self._held("set-up", Event()):  # SQLite does not wait while another sets it up
+                self._set_up()
         except OSError as error:
             raise InputError(f"cannot keep replies in {folder}: {error.strerror}") from None
         except sqlite3.Error as error:
@@ -326,19 +327,25 @@ class Replies:
             if stop.is_set():
                 raise StoppedError
         try:
-            if self._locks is None:
+            with self._held(f"{shard:02x}", stop):
                 yield
-                return
-            handle = os.open(self._locks / f"{shard:02x}", os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                while not _is_locked(handle):
-                    if stop.wait(0.05):
-                        raise StoppedError
-                yield
-            finally:
-                os.close(handle)  # which ends the lock, as the end of the process does
         finally:
             self._threads[shard].release()
+
+    @contextmanager
+    def _held(self, name: str, stop: Event) -> Iterator[None]:
+        """Hold a lock against other processes."""
+        if self._locks is None:
+            yield
+            return
+        handle = os.open(self._locks / name, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            while not _is_locked(handle):
+                if stop.wait(0.05):
+                    raise StoppedError
+            yield
+        finally:
+            os.close(handle)  # which ends the lock, as the end of the process does
 
     def calls(self, key: str, sample: int) -> list[Call]:
         """Return the calls about a sample, in the order of the attempts."""
