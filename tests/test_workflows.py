@@ -68,7 +68,8 @@ def test_what_is_published_is_what_was_built_checked_and_tested():
     assert workflow[True] == {"push": {"tags": ["v*.*.*"]}}
     jobs = workflow["jobs"]
     publish = jobs["publish"]
-    assert set(publish["needs"]) == jobs.keys() - {"publish"}
+    assert set(publish["needs"]) == jobs.keys() - {"publish", "pages"}
+    assert jobs["pages"]["needs"] == "publish"
     assert publish["permissions"] == {"id-token": "write"}
     assert [job for job in jobs if "id-token" in jobs[job].get("permissions", {})] == ["publish"]
     assert not any("secrets." in str(step) for step in steps(RELEASE))
