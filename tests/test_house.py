@@ -49,8 +49,8 @@ SHARED = {
     "__version__",
 }
 BUDGET = {
-    "": 2_260, "aggregation": 14_918, "annotators": 3_355, "auditing": 1_117, "campaign": 8_260,
-    "chains": 1_483, "cli": 8_258, "crowd": 20_435, "report": 3_311, "runners": 884,
+    "": 2_260, "aggregation": 14_923, "annotators": 3_352, "auditing": 1_117, "campaign": 8_260,
+    "chains": 1_483, "cli": 8_262, "crowd": 20_435, "report": 3_314, "runners": 884,
     "selection": 2_966, "simulation": 1_653, "spans": 2_732, "store": 6_729, "tagger": 5_322,
     "web": 10_882, "workers": 6_997,
 }  # fmt: skip

@@ -107,9 +107,9 @@ def test_a_second_run_asks_nothing_and_writes_the_same_bytes(server):
 def test_missing_answers_are_listed_and_not_in_the_file():
     with ModelServer(said, ["prose", "refusal", "hallucinated", "model"]).running() as server:
         text = done(*model(server, "--send-text", "-o", "out.jsonl", "--set", "attempts=1"))
-        assert "llm has no answer to item 1: invalid: it is not JSON (after 1 calls)" in text
-        assert "llm has no answer to item 2: refused" in text
-        assert "llm, item 3, left out: PER 'Zaphod Beeblebrox' is not in the text" in text
+        assert "llm: no answer to item 1: invalid: it is not JSON (after 1 calls)" in text
+        assert "llm: no answer to item 2: refused" in text
+        assert "llm: left out of item 3: PER 'Zaphod Beeblebrox' is not in the text" in text
         assert "the model changed without notice: the endpoint replied as stand-in-1" in text
         crowd = goldspan.read_crowd("out.jsonl")
         assert [crowd.answers_of(n) == {} for n in range(4)] == [True, True, False, False]

@@ -181,15 +181,20 @@ def creators(crowd: Crowd, models: Sequence[str]) -> list[str]:
     return [*people, *(["- machine-generated"] if models else [])]
 
 
+def annotators(crowd: Crowd, models: Sequence[str], noun: str) -> str:
+    """Say how many annotators there are, and which of them are models."""
+    if not models:
+        return counted(crowd.n_workers, noun)
+    people = counted(crowd.n_workers - len(models), "person").replace("persons", "people")
+    found = f"{counted(len(models), 'model')} ({', '.join(models)})"
+    return found if len(models) == crowd.n_workers else f"{people} and {found}"
+
+
 def of_annotators(crowd: Crowd, models: Sequence[str]) -> list[str]:
     """Return what a card says of the annotators and how far they agree."""
     n_answers = len(crowd.latest)
     each = n_answers / max(1, crowd.n_items)
-    who = counted(crowd.n_workers - len(models), "person" if models else "annotator")
-    who = who.replace("persons", "people")
-    if models:
-        who = "" if len(models) == crowd.n_workers else f"{who} and "
-        who += f"{counted(len(models), 'model')} ({', '.join(models)})"
+    who = annotators(crowd, models, "annotator")
     lines = [f"{who} gave {counted(n_answers, 'answer')}, {each:.2f} per item."]
     if crowd.n_workers < 2:
         return lines

@@ -144,7 +144,8 @@ def draw_examples(
     """Draw items with known labels for a prompt: first such that show every label."""
     if n > len(known):
         raise InputError(
-            f"{n} examples are wanted, and {len(known)} items with known labels are set aside"
+            f"{n} examples are wanted, and {len(known)} items with known labels are set aside "
+            "(goldspan label takes those of --examples FILE)"
         )
     order = sorted(known, key=lambda one: (hash64(f"{seed}\0{one[0].id}"), one[0].id))
     chosen: list[tuple[PoolItem, Known]] = []
@@ -229,7 +230,7 @@ class LanguageModel(Annotator):
             own.base_url, key, _PATHS[own.style], seconds=own.seconds, tries=own.tries,
             client=client, first_wait=first_wait,
         )  # fmt: skip
-        self._sent: list[int] = []  # The attempts of the calls that were sent, in any order
+        self._sent: list[bool] = []  # Of every call that was sent, whether one was before it
         self._replies.remember(self.prompt_hash, canonical(self._template))
 
     @property
@@ -447,7 +448,7 @@ class LanguageModel(Annotator):
             ],
             "drift": len({model for model, _, _ in models if model}) > 1,
             "sent": len(self._sent),  # calls, since it was opened
-            "retried": sum(attempt > 0 for attempt in self._sent),
+            "retried": sum(self._sent),
             "unsettled": self._replies.unsettled(self._asked_as),
         }
 
@@ -494,6 +495,7 @@ class LanguageModel(Annotator):
             # A call that was cut off is sent again under its own name.
             cut = [call.attempt for call in heard.calls if call.state == SENT]
             self._send(item, key, sample, cut[0] if cut else len(heard.calls), stop)
+            self._sent.append(bool(heard.calls))
             is_new = True
         return is_new
 
@@ -511,7 +513,6 @@ class LanguageModel(Annotator):
         except MaybePaidError as error:
             kept = {"fault": f"lost: {error}", "usage": asdict(self._bound(item))}
             self._replies.end(key, sample, attempt, LOST, kept)
-            self._sent.append(attempt)
         except BaseException as error:
             self._replies.drop(key, sample, attempt)
             if isinstance(error, NotServedError) and error.is_final:
@@ -521,7 +522,6 @@ class LanguageModel(Annotator):
             raise
         else:
             self._replies.end(key, sample, attempt, DONE, self._kept(found, self._bound(item)))
-            self._sent.append(attempt)
 
     def _stopped(self, error: Exception, stop: Event) -> InputError:
         stop.set()  # the other threads send nothing more
@@ -547,13 +547,10 @@ class LanguageModel(Annotator):
         return kept
 
     def _used(self, key: str) -> Usage:
-        """Return what the calls about an item used."""
-        used = Usage()
-        for sample in range(self.options.samples):
-            for call in self._replies.calls(key, sample):
-                if call.state in {DONE, LOST}:
-                    used += Usage(**call.reply["usage"])
-        return used
+        """Return what all calls about an item used, also those that count no more."""
+        samples = range(self.options.samples)
+        calls = (call for sample in samples for call in self._replies.calls(key, sample))
+        return sum((Usage(**call.reply["usage"]) for call in calls if call.reply), Usage())
 
     def _answer(self, item: PoolItem, key: str, *, is_new: bool) -> ItemAnswer:
         """Make one answer of the replies that are there."""

@@ -278,7 +278,9 @@ def convert(
         _to_hub(reading, source, hub, card, json, public=public, send=send)
         return
     if send or public or card:
-        raise typer.BadParameter("--send, --public and --card are for hf://datasets/OWNER/NAME")
+        raise typer.BadParameter(
+            "--send, --public and --card are for hf://datasets/OWNER/NAME, named without -o"
+        )
     check_outputs(output, inputs=[source, reading.gold], overwrite=overwrite)
     from goldspan.crowd.io import convert_crowd
 

@@ -470,10 +470,12 @@ def _lines(
             same = sum(answer.repeated for answer in one.answers) - len(one.stored)
             more = f", {same:,} share the reply to an equal text" if same else ""
             yield f"{one.id}: {sent} sent, {retried:,} of them again; {before}{more}"
-        for answer in one.missing[:_SHOWN]:
-            yield f"{one.id} has no answer to item {answer.item}: {answer.missing}"
-        for item, words in one.unplaced[:_SHOWN]:
-            yield f"{one.id}, item {item}, left out: {words}"
+        missing = [f"item {answer.item}: {answer.missing}" for answer in one.missing]
+        left_out = [f"item {item}: {words}" for item, words in one.unplaced]
+        for what, every in (("no answer to", missing), ("left out of", left_out)):
+            yield from (f"{one.id}: {what} {words}" for words in every[:_SHOWN])
+            if len(every) > _SHOWN:
+                yield f"{one.id}: and {len(every) - _SHOWN:,} more; --details FILE has all of them"
         if one.facts.get("drift"):
             seen = ", ".join(dict.fromkeys(m["model"] for m in one.facts["models"]))
             yield f"{one.id}: the model changed without notice: the endpoint replied as {seen}"

@@ -10,7 +10,9 @@ import numpy as np
 from goldspan import __version__
 from goldspan.aggregation import Consensus
 from goldspan.aggregation.layered import Joint
+from goldspan.aggregation.machines import models_of
 from goldspan.aggregation.registry import METHODS
+from goldspan.aggregation.splits import annotators
 from goldspan.crowd import Crowd
 from goldspan.crowd import agreement as measured
 from goldspan.crowd.measures import Agreement
@@ -52,9 +54,10 @@ def methods_text(
 
 
 def given(crowd: Crowd) -> str:
-    """Say how many workers gave how many answers."""
+    """Say how many workers, and which models, gave how many answers."""
     answers = counted(len(crowd.whole_items.latest), "answer")
-    return f"{counted(crowd.n_workers, 'worker')} gave {answers} to {crowd.items_counted}"
+    who = annotators(crowd, models_of(crowd, None), "worker")
+    return f"{who} gave {answers} to {crowd.items_counted}"
 
 
 def _answered(crowd: Crowd) -> Iterator[str]:
