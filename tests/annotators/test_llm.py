@@ -516,8 +516,17 @@ def test_missing_answers_can_be_asked_for_again_and_are_in_the_estimate(tmp_path
         assert again.cached == 2
         assert again.most_micro == model.most(ITEMS[0]) > 0
         assert model.forget_missing(ITEMS) == 1
+        answers = list(model.label(ITEMS))
+        assert tags(answers) == RIGHT
+        assert len(server.bills) == 4 == sum(answer.usage.calls for answer in answers)
+        assert (model.facts()["sent"], model.facts()["retried"]) == (4, 1)
+
+
+def test_a_call_that_is_sent_again_after_a_cut_counts_as_again(server, tmp_path):
+    with opened(server, tmp_path) as model:
+        model._replies.begin(model.key_of(ITEMS[0]), 0, 0, model._asked_as)  # and the end came
         assert tags(model.label(ITEMS)) == RIGHT
-        assert len(server.bills) == 4
+        assert (model.facts()["sent"], model.facts()["retried"]) == (3, 1)
 
 
 # One soft answer.

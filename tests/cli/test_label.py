@@ -104,6 +104,14 @@ def test_a_second_run_asks_nothing_and_writes_the_same_bytes(server):
     done(*model(server, "--dry-run"))
 
 
+def test_a_long_list_of_missing_answers_says_how_many_more_there_are():
+    Path("news.txt").write_text("".join(f"Ann sang {n} times.\n" for n in range(7)))
+    with ModelServer(said, ["prose"] * 7).running() as server:
+        text = done(*model(server, "--send-text", "-o", "out.jsonl", "--set", "attempts=1"))
+    assert text.count("llm: no answer to item") == 5
+    assert "llm: and 2 more; --details FILE has all of them" in text
+
+
 def test_missing_answers_are_listed_and_not_in_the_file():
     with ModelServer(said, ["prose", "refusal", "hallucinated", "model"]).running() as server:
         text = done(*model(server, "--send-text", "-o", "out.jsonl", "--set", "attempts=1"))

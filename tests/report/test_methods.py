@@ -33,6 +33,13 @@ def test_spans_are_described_as_they_are_aggregated(model, agreement):
     )
 
 
+def test_models_among_the_workers_are_named():
+    crowd = goldspan.read_crowd(b"task,worker,label\nq1,ann,yes\nq1,gpt,yes\n")
+    crowd = replace(crowd, worker_facts={"gpt": {"kind": "llm"}})
+    first, _ = methods_text(goldspan.aggregate(crowd, "mv-token"))
+    assert first.startswith("1 person and 1 model (gpt) gave 2 answers to 1 item")
+
+
 def test_one_of_everything_is_told_in_the_singular_and_without_agreement():
     first, second = of(["q1 ann yes"])
     assert first == "1 worker gave 1 answer to 1 item, 1.0 per item."
