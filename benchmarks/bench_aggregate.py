@@ -66,7 +66,7 @@ BYTES = 12.0
 LINEAR = 1.5
 TEXT = 20.0
 """Seconds that `bsc-seq+crf` may take on crowd.tsv."""
-COMPILING = 8.0
+COMPILING = 15.0
 """Seconds of compiling before the first result of `bsc-seq`."""
 
 

@@ -13,6 +13,8 @@ from goldspan._kernel import _options, _stamp, kernel
 from goldspan.aggregation.kernels import weighted_quantiles
 from goldspan.chains import forward_backward
 from goldspan.chains.decoding import n_best_paths
+from goldspan.chains.posterior import Chain, best_codes, lattice_of, marginals
+from goldspan.spans import Codec
 
 
 @pytest.fixture(scope="module")
@@ -152,3 +154,25 @@ def test_a_named_cache_folder_has_the_same_stamp(tmp_path, monkeypatch):
     one = kernel(lambda table: table[0])
     assert one._cache._impl.locator.get_source_stamp() == _stamp(__file__, globals())
     assert len(_stamp(__file__, globals())) == 64
+
+
+@pytest.mark.parametrize("lengths", [[2, 1], [], [0]])
+def test_an_item_without_any_path_or_token_is_told_apart(lengths):
+    codec = Codec.from_types(["A", "B"], "BIO")
+    n_labels, n_tokens = len(codec.tags), sum(lengths)
+    gold = np.array([codec.index["B-A"], codec.index["I-B"], 0][:n_tokens], np.int16)
+    nothing = np.zeros((0, n_labels))
+    lattice = lattice_of(
+        np.cumsum([0, *lengths]), np.zeros(n_tokens + 1, np.int64), np.zeros(0, np.int32),
+        np.ones(len(lengths), np.bool_), gold, nothing, nothing,
+        Chain(codec.start_mask * 0.5, codec.mask * 0.5, codec.end_mask * 1.0),
+    )  # fmt: skip
+    probs, entropy = marginals(lattice)
+    codes = best_codes(lattice, lattice.log_start, lattice.log_step, lattice.log_end)
+    assert len(probs) == len(codes) == n_tokens
+    if n_tokens:
+        assert lattice.log_z[0] == -np.inf < lattice.log_z[1]
+        assert np.isnan(probs[0, 0])
+        assert codes.tolist() == [0, 0, 0]
+    else:
+        assert entropy.tolist() == [0.0] * len(lengths)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,23 +25,12 @@ from goldspan._arrays import fixed
 from goldspan._kernel import inner, kernel
 from goldspan.chains.decoding import best_paths
 from goldspan.chains.forward_backward import backward_log, forward_log, gather_log, largest, log_sum
-from goldspan.chains.lattice import (
-    Chain,
-    Lattice,
-    Spans,
-    few_best_codes,
-    few_likely_spans,
-    few_marginals,
-    few_masses,
-    fill_few,
-)
+from goldspan.spans.encoding import ENDED, STARTS
 
 Floats = NDArray[np.float64]
 
 BLOCK_TOKENS = 1 << 13
 """Tokens of the items that are worked on at a time: few enough for a processor's cache."""
-FEW_TOKENS = 1 << 12
-"""Tokens for which NumPy takes some 30 ms more than the kernels, which take seconds to compile."""
 
 
 def blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
@@ -54,9 +44,52 @@ def blocks(offsets: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 # The lattice of all paths through some items: forward and backward.
 
 
-def _is_few(lattice: Lattice) -> bool:
-    """Whether NumPy is to do it: where it is done once, compiling would take longer."""
-    return lattice.once and len(lattice.evidence) <= FEW_TOKENS
+class Chain(NamedTuple):
+    """Scores of steps."""
+
+    start: Floats  # [J], 0 where forbidden
+    step: Floats  # [J, J], likewise
+    end: Floats  # [J], likewise
+
+
+class Lattice(NamedTuple):
+    """All paths through some items."""
+
+    offsets: NDArray[np.int64]  # [n_items + 1], from 0
+    active: NDArray[np.bool_]  # [n_items]; of others nothing is known
+    evidence: Floats  # [n_tokens, J], ln e_t
+    forward: Floats  # [n_tokens, J], ln f_t
+    backward: Floats  # [n_tokens, J], ln b_t
+    log_z: Floats  # [n_items], -inf where there is no path
+    step: Floats  # [J, J]
+    log_start: Floats  # [J]
+    log_step: Floats  # [J, J]
+    log_end: Floats  # [J]
+
+
+class Spans(NamedTuple):
+    """The steps of a lattice by what they do to spans."""
+
+    kind: NDArray[np.int16]  # [J], type of every tag, -1 for `O`
+    begin: Floats  # [J], ln, of tags that start a span at an item's first token
+    enter: Floats  # [J, J], ln, of steps that start a span
+    stay: Floats  # [J, J], ln, of steps that go on with it
+    leave: Floats  # [J, J], ln, of steps that end it
+    end: Floats  # [J], ln, of the end of an item
+
+    @classmethod
+    def of(cls, lattice: Lattice, pairs: NDArray[np.uint8], kind: NDArray[np.int16]) -> Spans:
+        """Sort the steps of a lattice by the pair table, uint8 [J + 1, J + 1]."""
+        starts, ends = (pairs & STARTS) > 0, (pairs & ENDED) > 0
+        goes_on = ~starts[1:, 1:] & (kind[:, None] == kind)
+        return cls(
+            kind,
+            np.where(starts[0, 1:], lattice.log_start, -np.inf),
+            np.where(starts[1:, 1:], lattice.log_step, -np.inf),
+            np.where(goes_on, lattice.log_step, -np.inf),
+            np.where(ends[1:, 1:], lattice.log_step, -np.inf),
+            lattice.log_end,
+        )
 
 
 def lattice_of(
@@ -68,8 +101,6 @@ def lattice_of(
     unary: Floats,
     log_table: Floats,
     chain: Chain,
-    *,
-    once: bool = True,
 ) -> Lattice:
     """Run forward and backward; the arguments are those of `expect_items` and of `Lattice`."""
     n_tokens, n_labels = int(offsets[-1] - offsets[0]), len(chain.start)
@@ -85,11 +116,7 @@ def lattice_of(
         log_start=np.empty(n_labels),
         log_step=np.empty((n_labels, n_labels)),
         log_end=np.empty(n_labels),
-        once=once,
     )
-    if _is_few(made):
-        fill_few(made, bounds - bounds[0], row, gold, unary, log_table, chain.start, chain.end)
-        return made
     _fill(
         made.offsets, fixed(bounds, np.int64), fixed(row, np.int32), made.active,
         fixed(gold, np.int16), fixed(unary, np.float64), fixed(log_table, np.float64),
@@ -127,8 +154,6 @@ def _fill(
 def marginals(lattice: Lattice) -> tuple[Floats, Floats]:
     """Return the marginals and the entropy of every item's path, in nats."""
     # returns float64 [n_tokens, J]
-    if _is_few(lattice):
-        return few_marginals(lattice)
     probs, entropy = np.zeros_like(lattice.evidence), np.zeros_like(lattice.log_z)
     _marginals(
         lattice.offsets, lattice.active, lattice.forward, lattice.backward, lattice.log_z,
@@ -143,8 +168,6 @@ def best_codes(lattice: Lattice, start: Floats, step: Floats, end: Floats) -> ND
     It is -1 in items that are not active, and tag 0 where there is no path.
     """
     # start float64 [J]; step float64 [J, J], likewise; end float64 [J], likewise
-    if _is_few(lattice):
-        return few_best_codes(lattice, start, step, end)
     codes = np.zeros(len(lattice.evidence), np.int16)
     chain = [fixed(part, np.float64) for part in (start, step, end)]
     evidence, first = fixed(lattice.evidence, np.float64), 0
@@ -211,8 +234,6 @@ def likely_spans(
 ) -> tuple[NDArray[np.int64], Floats]:
     """List the spans with at least some posterior mass."""
     # probs float64 [n_tokens, J], the marginals; returns int64 [n_spans, 4]
-    if _is_few(lattice):
-        return few_likely_spans(lattice, steps, probs, least)
     room = len(probs) // 4 + 1000
     while True:
         spans, masses = np.empty((room, 4), np.int64), np.empty(room)
@@ -231,8 +252,6 @@ def masses_of(
 ) -> tuple[Floats, Floats]:
     """Return the posteriors of given paths and of given spans."""
     # codes int16 [n_tokens]; spans int64 [n_spans, 4]; returns float64 [n_items]
-    if _is_few(lattice):
-        return few_masses(lattice, steps, codes, spans)
     paths, masses = np.zeros(len(lattice.active)), np.zeros(len(spans))
     _weigh(
         lattice.offsets, lattice.active, lattice.evidence, lattice.forward, lattice.backward,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from goldspan._arrays import fixed
 from goldspan.chains import posterior as chain
 from goldspan.chains.decoding import best_paths, n_best_paths
-from goldspan.chains.lattice import Chain, Spans
+from goldspan.chains.posterior import Chain, Spans
 from goldspan.errors import InputError
 from goldspan.params import Whole, require
 from goldspan.spans import Codec, Tagged, find_spans

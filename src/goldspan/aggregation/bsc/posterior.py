@@ -19,7 +19,7 @@ from goldspan.aggregation.bsc.kernels import label_step
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.workers import worker_table
 from goldspan.chains import posterior as chain
-from goldspan.chains.lattice import Chain, Lattice, Spans
+from goldspan.chains.posterior import Chain, Lattice, Spans
 from goldspan.crowd import Crowd
 from goldspan.protocols import Runner
 from goldspan.spans import Codec, Tagged, find_spans
@@ -367,7 +367,7 @@ def _marginals(shard: Evidence, params: tuple[Tables, Steps, float]) -> Marginal
     mass: list[Floats] = [np.empty(0)]
     offsets = shard.offsets - shard.offsets[0]
     for a, b in chain.blocks(offsets):
-        lattice = _lattice(shard.items(a, b), local, s, once=least <= 1)
+        lattice = _lattice(shard.items(a, b), local, s)
         here = slice(offsets[a], offsets[b])
         full, entropy[a:b] = chain.marginals(lattice)
         codes[here] = chain.best_codes(lattice, s.path_start, s.path_step, s.path_end)
@@ -392,11 +392,11 @@ def _labels(shard: Evidence, local: Tables, share: Floats) -> Marginals:
     return Marginals(codes, probs, entropy, none, none, none, none, np.empty(0))
 
 
-def _lattice(part: Evidence, local: Tables, s: Steps, *, once: bool = True) -> Lattice:
-    """Return all paths through some items; labels without spans are made again and again."""
+def _lattice(part: Evidence, local: Tables, s: Steps) -> Lattice:
+    """Return all paths through some items."""
     return chain.lattice_of(
         part.offsets, part.bounds, part.row, part.active, part.gold, part.unary, local.log_table,
-        Chain(s.start, s.step, s.end), once=once,
+        Chain(s.start, s.step, s.end),
     )  # fmt: skip
 
 
