@@ -107,18 +107,6 @@ def test_money_is_counted_to_the_cent(run, pool):
     assert "cost 0.96" in run(pool, *words, "--by", "random")[1]
 
 
-def test_attribute_values_are_fitted_once_and_kept(run, pool, tmp_path):
-    words = [pool, "-n", 5, "--by", "coverage", "--features", "f.json", "--json"]
-    first = run(*words, "--templates", "hmm")[1]
-    kept = (tmp_path / "f.json").read_text(encoding="utf-8")
-    assert json.loads(first)["picks"] == json.loads(run(*words)[1])["picks"]
-    assert (tmp_path / "f.json").read_text(encoding="utf-8") == kept
-    (tmp_path / "f.json").write_text("{}", encoding="utf-8")
-    code, _, err = run(*words)
-    assert code == 1
-    assert "f.json: this is not JSON of attribute values" in err
-
-
 def test_errors_bend_the_coverage(run, pool, tmp_path):
     (tmp_path / "wrong.csv").write_text("item,error\nt1,1\nt2,0\n", encoding="utf-8")
     (tmp_path / "gold.jsonl").write_text(

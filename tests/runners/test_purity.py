@@ -14,7 +14,6 @@ from goldspan.aggregation import calibrate, crf, get_aggregator
 from goldspan.aggregation.bsc import engine
 from goldspan.aggregation.registry import METHODS, TEXTS
 from goldspan.runners import Threads
-from goldspan.selection.schedule import get_selector
 from goldspan.simulation import draw_truth, simulate_crowd
 from goldspan.tagger import CRF, HMM
 from goldspan.tagger import crf as crf_module
@@ -137,20 +136,6 @@ def test_taggers_have_the_same_bits(tagger):
     for n_threads in (1, 2, 3):
         other = tagger.fit(words, partly, runner=Threads(n_threads))
         assert weights.tobytes() == other.weights_.vector.tobytes()
-
-
-@pytest.mark.parametrize("costs", [None, "drawn"])
-def test_coverage_in_parts_picks_the_same(costs, spans):
-    pool = spans.tokens_list
-    prices = None if costs is None else np.random.default_rng(1).integers(1, 9, len(pool))
-    rule = get_selector("coverage-parts", parts=4)
-    options = {"budget": 15 if costs is None else 40, "costs": prices, "labelled": [0, 1]}
-    runner = Apart(6)
-    one = rule.select(pool, **options)
-    other = rule.select(pool, runner=runner, **options)
-    assert runner.n_calls == {"_cover_part": 4}
-    assert one.item.tobytes() == other.item.tobytes()
-    assert one.gain.tobytes() == other.gain.tobytes()
 
 
 TEAM = (

@@ -110,7 +110,7 @@ def test_a_table_has_no_budget_of_tokens():
         Limits.of(Pool.of(np.eye(3)), "5tokens", None, None)
 
 
-RULES = ("coverage", "coverage-paper", "coverage-parts", "random", "density")
+RULES = ("coverage", "coverage-paper", "random", "density")
 
 
 @given(

@@ -121,7 +121,7 @@ def test_empty_texts_are_left_out():
 
 
 @pytest.mark.parametrize("pool", [[], [[]], pl.DataFrame({"x": []}), np.zeros((0, 2))])
-@pytest.mark.parametrize("by", ["coverage", "random", "density", "coverage-parts"])
+@pytest.mark.parametrize("by", ["coverage", "random", "density"])
 def test_a_pool_without_items_is_exhausted(pool, by):
     found = select_items(pool, by, n=3)
     assert (len(found), found.stopped) == (0, "exhausted")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -70,54 +68,12 @@ def test_an_item_has_the_features_of_its_words_once_each():
     ]
 
 
-def test_hashed_features_know_words_that_the_pool_has_not():
-    features = Features.fit([["Rome"]], templates=["lower"], hash_bits=16)
-    items = features.transform([["Bonn"], ["bonn", "Kiel"]])
-    assert np.diff(items.bounds).tolist() == [1, 2]
-    assert items.row(0)[0] in items.row(1)
-
-
 def test_a_sparse_matrix_is_taken_as_it_is():
     matrix = csr_matrix(np.eye(3))
     features = Features.fit(matrix)
     assert names(features, matrix) == [{"column 0"}, {"column 1"}, {"column 2"}]
     with pytest.raises(InputError, match="2 columns, not 3"):
         features.transform(csr_matrix(np.eye(2)))
-
-
-@pytest.mark.parametrize(
-    ("pool", "options"),
-    [
-        (pl.DataFrame(ROWS), {"numeric": "quantile(3)", "missing": "value"}),
-        (pl.DataFrame(ROWS), {"numeric": "nearest(0.1)"}),
-        (pl.DataFrame({"x": [True, False, None]}), {}),
-        (["Rome is old", "Oslo is not"], {"templates": ["lower", "lower[-1]|kind"]}),
-        (["Rome is old"], {"hash_bits": 10}),
-        (csr_matrix(np.eye(4)), {}),
-    ],
-    ids=["quantile", "nearest", "bools", "words", "hashed", "matrix"],
-)
-def test_they_are_the_same_after_a_trip_through_json(pool, options):
-    features = Features.fit(pool, **options)
-    again = Features.from_json(features.to_json())
-    assert names(again, pool) == names(features, pool)
-    assert json.loads(features.to_json())["version"] == 1
-    assert again.to_json() == features.to_json()
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", '{"format": "x", "version": 1}', '{"format": "goldspan-attribute-values"}'],
-)
-def test_json_of_something_else_is_refused(text):
-    with pytest.raises(InputError, match="not JSON of attribute values"):
-        Features.from_json(text)
-
-
-def test_a_newer_version_is_refused():
-    text = Features.fit([["a"]]).to_json().replace('"version": 1', '"version": 2')
-    with pytest.raises(InputError, match="version 2; this goldspan reads 1"):
-        Features.from_json(text)
 
 
 def test_items_of_another_sort_are_refused():

@@ -100,19 +100,16 @@ def test_a_text_can_be_selected_from():
     assert len(some.columns["pos"]) == 7
 
 
-def test_columns_and_gazetteers_are_features():
+def test_columns_are_features():
     pos = [[f"P{len(word)}" for word in words] for words in ITEMS]
-    feature_map, features = of(
-        ["column:pos[-1]", "gazetteer:first"], columns={"pos": pos}, gazetteers={"first": ["KIM"]}
-    )
-    assert names(feature_map, features)[0] == ["column:pos[-1]=<start>", "gazetteer:first=1"]
+    feature_map, features = of(["column:pos[-1]"], columns={"pos": pos})
+    assert names(feature_map, features)[0] == ["column:pos[-1]=<start>"]
     assert names(feature_map, features)[1] == ["column:pos[-1]=P3"]
 
 
-@pytest.mark.parametrize("template", ["column:pos", "gazetteer:first"])
-def test_a_column_or_gazetteer_that_is_not_given_is_named(template):
-    with pytest.raises(InputError, match=f"{template} needs a"):
-        of([template])
+def test_a_column_that_is_not_given_is_named():
+    with pytest.raises(InputError, match="column:pos needs a"):
+        of(["column:pos"])
 
 
 def test_columns_of_another_length_are_refused():
@@ -135,22 +132,9 @@ def test_a_document_says_how_a_word_is_written_elsewhere():
     assert both[0] == ["doc_title=1", "doc_lower=1"]
 
 
-def test_hashed_features_depend_on_words_alone():
-    one, first = of(TEMPLATES, hash_bits=20)
-    other, _ = of(TEMPLATES, [["else"]], hash_bits=20)
-    np.testing.assert_array_equal(first.ids, other.transform(Text.of(ITEMS)).ids)
-    plain = by_hand(TEMPLATES, ITEMS)
-    np.testing.assert_array_equal(np.diff(first.bounds), list(map(len, plain)))
-    number = {}
-    for name, i in zip([n for own in plain for n in own], first.ids, strict=True):
-        assert number.setdefault(name, i) == i
-    assert len(set(number.values())) == len(number)
-    assert one.name(3) == "hash 3"
-
-
-def test_too_many_values_ask_for_hashing():
+def test_too_many_values_are_refused():
     items = [[f"w{n}" for n in range(40_000)]]
-    with pytest.raises(InputError, match="use hash_bits"):
+    with pytest.raises(InputError, match="join fewer parts"):
         of(["word|word[1]|word[2]|word[3]|word[-1]"], items)
 
 
@@ -199,12 +183,3 @@ def test_dictionaries_are_read_as_sklearn_crfsuite_reads_them():
 def test_what_is_no_feature_is_refused(token):
     with pytest.raises(InputError, match=r"feature"):
         DictFeatures.fit([[token]])
-
-
-def test_hashed_dictionaries_have_a_number_for_every_name():
-    found = DictFeatures.fit([], hash_bits=16)
-    one = found.transform([[{"w": "Rome", "n": 2}], [{"w": "Rome"}]])
-    assert one.ids[0] == one.ids[2] != one.ids[1]
-    assert one.values.tolist() == [1, 2, 1]
-    assert found.n_features == 1 << 16
-    assert found.name(5) == "hash 5"

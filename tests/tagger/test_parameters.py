@@ -57,7 +57,6 @@ FAULTY = {
         "max_iter": (0, 2.5, "9", True),
         "patience": (0, 1.5),
         "min_count": (0, 1.5, "1"),
-        "hash_bits": (-1, 64, 8.0),
     },
     HMM: {
         "tol": (-1, "a", np.nan),

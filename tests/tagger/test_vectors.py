@@ -265,15 +265,6 @@ def test_a_warm_start_takes_the_weights_of_the_same_vectors_alone(folder, traine
     assert not carry(*known, other, trained.codec_).state.any()  # scaled otherwise
 
 
-@needs_torch
-def test_hashed_features_have_vectors_beside_them(folder):
-    tagger = CRF(vectors=str(folder), templates=["kind"], hash_bits=6).fit(X, Y)
-    assert tagger.score(X, Y) == 1.0
-    assert tagger.features_.name(64) == "vector 0"
-    warm = CRF(vectors=str(folder), templates=["kind"], hash_bits=6, max_iter=1)
-    assert warm.fit(X, Y, start=tagger).score(X, Y) == 1.0
-
-
 def test_without_the_extra_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr("goldspan.tagger.network.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match="extra 'encoder'"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -42,13 +41,13 @@ from goldspan.cli.output import (
 )
 from goldspan.crowd.atomic import write_text
 from goldspan.errors import InputError
-from goldspan.runners import Threads, working
+from goldspan.runners import working
 from goldspan.selection.registry import DEFAULT
 from goldspan.spans.notebook import counted
 
 if TYPE_CHECKING:
     from goldspan.crowd import Crowd
-    from goldspan.selection import Cost, Features, Pool
+    from goldspan.selection import Cost
     from goldspan.selection.base import Selection
     from goldspan.simulation import SimulatedWorker
 
@@ -115,11 +114,6 @@ def select(
         default="skip",
         panel=_VALUES,
     ),
-    features: str | None = option(
-        "Attribute values of an earlier call; if there is no such file, it is written.",
-        metavar="FILE.json",
-        panel=_VALUES,
-    ),
     seed: int = option("Seed of the random numbers, also for ties.", default=0, panel=MORE),
     max_decompressed: MaxDecompressed = None,
     raw_csv: RawCsv = False,
@@ -141,11 +135,10 @@ def select(
     check_ending("-o", output, ".jsonl", ".csv", ".jsonl.gz", ".csv.gz")
     _check_usage_select(attributes, format, templates)
     inputs = [path for path in (source, labelled, errors, *(model or [])) if path]
-    check_outputs(output, inputs=[*inputs, features], overwrite=overwrite, as_json=json)
-    check_outputs(features, inputs=inputs, overwrite=True)  # it is read where it is there
+    check_outputs(output, inputs=inputs, overwrite=overwrite, as_json=json)
     check_there(labelled, errors, *(model or []))
     cost = _cost(fixed, per_token, answers)
-    from goldspan.selection import Pool
+    from goldspan.selection import Features, Pool
     from goldspan.selection.files import read_errors, read_pool, selection_lines
     from goldspan.selection.schedule import read_selector
 
@@ -173,9 +166,11 @@ def select(
         step("finding attribute values")
         rules = key_values(column, "NAME=RULE")
         options: dict[str, Any] = {"numeric": numeric, "missing": missing, "discretisers": rules}
-        values = _features(items, features, templates, options)
+        if templates:
+            options["templates"] = templates
+        values = Features.fit(items, **options)
         step("choosing")
-        found = rule.select(items, features=values, runner=Threads(), random_state=seed, **given)
+        found = rule.select(items, features=values, random_state=seed, **given)
         step("writing")
         if output:
             _write_select(found, output, selection_lines(found, read), raw_csv=raw_csv)
@@ -219,29 +214,6 @@ def _models(paths: list[str]) -> Any:
 
     models = [load_tagger(path) for path in paths]
     return models[0] if len(models) == 1 else models
-
-
-def _features(
-    pool: Pool, path: str | None, templates: str | None,
-    options: dict[str, Any],
-) -> Features:  # fmt: skip
-    """Read the attribute values from a file, or fit them and write them there."""
-    from goldspan.selection import Features
-
-    if path and Path(path).exists():
-        try:
-            return Features.from_json(Path(path).read_text(encoding="utf-8"))
-        except InputError as error:
-            error.where = path
-            raise
-        except (UnicodeDecodeError, OSError) as error:
-            raise InputError(f"{path}: {error}") from None
-    if templates:
-        options["templates"] = templates
-    found = Features.fit(pool, **options)
-    if path:
-        write_text(path, [found.to_json()])
-    return found
 
 
 def _write_select(found: Selection, output: str, lines: Any, *, raw_csv: bool) -> None:

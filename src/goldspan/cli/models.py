@@ -108,11 +108,8 @@ def _features(
     min_count: int = option(
         "Leave out features that occur less often than this.", default=1, min=1, panel=MORE
     ),
-    hash_bits: int = option(
-        "Hash features into 2 ** N numbers; 0 for none.", default=0, min=0, max=26, panel=MORE
-    ),
 ) -> dict[str, Any]:
-    return _given(templates=templates, min_count=min_count, hash_bits=hash_bits)
+    return _given(templates=templates, min_count=min_count)
 
 
 def _given(**params: Any) -> dict[str, Any]:
@@ -803,7 +800,6 @@ def inspect(
 
 def _facts_tagger(model: FeatureTagger) -> dict[str, Any]:
     params = model.get_params()
-    params.pop("gazetteers")
     templates = params.pop("templates")
     return {
         "model": model.name,
@@ -811,7 +807,6 @@ def _facts_tagger(model: FeatureTagger) -> dict[str, Any]:
         "tags": list(model.codec_.tags),
         "features": model.features_.n_features,
         "templates": [templates] if isinstance(templates, str) else list(templates),
-        "gazetteers": sorted(getattr(model.features_, "gazetteers", {})),
         "documents": model.documents_,
         **params,
     }

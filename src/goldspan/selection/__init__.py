@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from goldspan.selection.base import Cost as Cost
     from goldspan.selection.base import Selection
     from goldspan.selection.base import Selector as Selector
-    from goldspan.selection.coverage import StreamingCoverage as StreamingCoverage
     from goldspan.selection.features import Features as Features
     from goldspan.selection.pool import Pool as Pool
     from goldspan.selection.schedule import Schedule as Schedule
@@ -33,7 +32,7 @@ def select_items(pool: Any, by: Any = DEFAULT, **given: Any) -> Selection:
         pool: A `Crowd`, a list of texts or of lists of words, a DataFrame of attributes, a matrix.
         by: A rule or a schedule: "coverage", "mnlp(top=3)", "coverage, then mnlp, 10% random".
         given: What else is known, as for `Selector.select`: labelled, errors, model, budget, n,
-            costs, features, runner, random_state.
+            costs, features, random_state.
 
     Returns:
         The items in the order of picking, with gains, costs and reasons.

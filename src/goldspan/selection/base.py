@@ -20,7 +20,6 @@ from goldspan._arrays import STEP, hash64
 from goldspan.errors import InputError
 from goldspan.money import MICRO, to_micro
 from goldspan.params import Estimator, Whole, require
-from goldspan.protocols import Runner, Serial
 from goldspan.selection.features import Features, Incidence
 from goldspan.selection.greedy import Spending
 from goldspan.selection.pool import Pool
@@ -425,7 +424,6 @@ class Task:
     limits: Limits  # What may be spent
     is_out: NDArray[np.bool_]  # [n_items], what cannot be picked: labelled, empty, picked already
     model: Any  # A tagger, a classifier, probabilities, a list of such, or None
-    runner: Runner
     seed: int  # Of everything random
     # Items that other rules picked for the same batch
     picked: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -497,7 +495,6 @@ class Selector(Estimator, ABC):
         n: int | None = None,
         costs: Any = None,
         features: Features | None = None,
-        runner: Runner | None = None,
         random_state: int | np.random.Generator | None = 0,
     ) -> Selection:
         """Choose items to label.
@@ -513,7 +510,6 @@ class Selector(Estimator, ABC):
             n: Most items.
             costs: None, a `Cost`, or a positive number per item.
             features: The attribute–value pairs; fitted on the pool with defaults if None.
-            runner: Where to work, for the rules that share work out.
             random_state: Seed of everything random, ties too.
 
         Raises:
@@ -526,10 +522,8 @@ class Selector(Estimator, ABC):
         is_out = known.is_labelled.copy()
         if items.text is not None:
             is_out |= items.n_tokens == 0
-        task = Task(
-            items, Described(items, features), known, limits, is_out, model, runner or Serial(),
-            seed,
-        )  # fmt: skip
+        described = Described(items, features)
+        task = Task(items, described, known, limits, is_out, model, seed)
         found = self.pick(task)
         facts = {"pool": items.n_items, "labelled": known.count, **found.facts}
         picked = {**vars(found), "facts": facts}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from goldspan._arrays import rows_of
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.selection.pool import MISSING, Column, Pool, read_discretiser
-from goldspan.tagger.features import FeatureMap, Template, read_templates
+from goldspan.tagger.features import FeatureMap, read_templates
 
 # --------------------------------------------------------------------------------------------------
 # Which item has which attribute–value pairs: a sparse matrix of ones.
@@ -107,15 +105,13 @@ class Incidence:
 
 
 # --------------------------------------------------------------------------------------------------
-# From items to attribute–value pairs: fitted on the pool, kept as JSON, applied to new items.
+# From items to attribute–value pairs: fitted on the pool, applied to new items.
 
 
 TEMPLATES = ("lower", "lower[-1]", "lower[1]", "kind", "suffix3")
 """Of texts, unless others are asked for: words, their neighbours, and what they look like."""
-FORMAT, VERSION = "goldspan-attribute-values", 1
 SKIP = "skip"
 """The rule of columns that are not attributes, such as a label."""
-_STRING = pa.large_string()
 
 
 @dataclass(frozen=True)
@@ -138,7 +134,6 @@ class Features:
         pool: Any,
         *,
         templates: str | Path | Sequence[str] = TEMPLATES,
-        hash_bits: int = 0,
         numeric: str = "quantile(10)",
         discretisers: Mapping[str, str] | None = None,
         missing: str = "skip",
@@ -148,8 +143,6 @@ class Features:
         Args:
             pool: As for `Pool.of`.
             templates: Of texts, as for taggers.
-            hash_bits: Texts: hash the features into 2 ** hash_bits values, so that other texts
-                have theirs too; 0: number those of the pool.
             numeric: How columns of numbers become values: "nearest(10)" (Ntoulas et al.),
                 "quantile(10)", "log2" or "categorical".
             discretisers: Other rules by column; "skip" leaves a column out.
@@ -166,8 +159,7 @@ class Features:
         if missing not in MISSING:
             raise UnknownNameError("choice for missing cells", missing, MISSING)
         if items.text is not None:
-            parsed = read_templates(templates)
-            return cls(words=FeatureMap.fit(items.text, parsed, hash_bits=hash_bits)[0])
+            return cls(words=FeatureMap.fit(items.text, read_templates(templates))[0])
         if items.matrix is not None:
             return cls(width=items.matrix.shape[1])
         cells = items.columns or {}
@@ -224,45 +216,6 @@ class Features:
             value -= len(column)
         return f"column {value}"
 
-    def to_json(self) -> str:
-        """Write everything as JSON, with the version of the format."""
-        facts: dict[str, Any] = {"format": FORMAT, "version": VERSION}
-        facts |= {"width": self.width, "columns": [column.facts() for column in self.columns]}
-        if (words := self.words) is not None:
-            facts["words"] = {
-                "templates": [str(template) for template in words.templates],
-                "hash_bits": words.hash_bits,
-                "values": {name: array.to_pylist() for name, array in words.values.items()},
-                "keys": [keys.tolist() for keys in words.keys],
-            }
-        return json.dumps(facts, ensure_ascii=False)
-
-    @classmethod
-    def from_json(cls, text: str) -> Features:
-        """Read what `to_json` wrote.
-
-        Raises:
-            InputError: It is something else, damaged, or of a newer version.
-
-        >>> made = Features.fit([["Rome", "is", "old"]])
-        >>> Features.from_json(made.to_json()).name(0) == made.name(0)
-        True
-        """
-        try:
-            facts = json.loads(text)
-            is_ours = facts["format"] == FORMAT
-            version = int(facts["version"]) if is_ours else 0
-            if version == VERSION:
-                columns = tuple(Column.of_facts(one) for one in facts["columns"])
-                return cls(_words_of(facts.get("words")), columns, int(facts["width"]))
-        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
-            version = 0
-        if version:
-            raise InputError(
-                f"these attribute values are of version {version}; this goldspan reads {VERSION}"
-            )
-        raise InputError("this is not JSON of attribute values, or it is damaged")
-
     def _of_columns(self, items: Pool) -> Incidence:
         cells = items.columns or {}
         lost = [column.name for column in self.columns if column.name not in cells]
@@ -277,12 +230,3 @@ class Features:
         known = ids >= 0
         bounds = np.concatenate([[0], np.cumsum(known.sum(axis=1))])
         return Incidence.of(bounds, ids[known], self.n_values)
-
-
-def _words_of(facts: dict[str, Any] | None) -> FeatureMap | None:
-    if facts is None:
-        return None
-    templates = tuple(Template.parse(text) for text in facts["templates"])
-    values = {name: pa.array(words, _STRING) for name, words in facts["values"].items()}
-    keys = tuple(np.array(one, np.int64) for one in facts["keys"])
-    return FeatureMap(templates, values, keys, {}, int(facts["hash_bits"]))

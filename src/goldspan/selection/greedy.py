@@ -122,12 +122,6 @@ class Spending:
     budget: float = np.inf  # In the unit of `spend`
     shares: Floats | None = None  # [n_items], positive: gains are divided by it; None: they are not
 
-    def take(self, index: NDArray[np.int64]) -> Spending:
-        """Return what may be spent on some items."""
-        spend = None if self.spend is None else self.spend[index]
-        shares = None if self.shares is None else self.shares[index]
-        return replace(self, spend=spend, shares=shares)
-
 
 class Picks(NamedTuple):
     """What was picked, in order."""

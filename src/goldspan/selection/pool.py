@@ -172,29 +172,6 @@ class Column:
         value = self.values[code]
         return f"{self.name}={value if self.rule is None else self.rule.word(float(value))}"
 
-    def facts(self) -> dict[str, Any]:
-        """Return everything as JSON has it."""
-        rule = self.rule
-        return {
-            "name": self.name,
-            "rule": None if rule is None else str(rule),
-            "step": None if rule is None else rule.number,
-            "edges": None if rule is None else list(rule.edges),
-            "values": list(self.values),
-            "has_missing": self.has_missing,
-        }
-
-    @classmethod
-    def of_facts(cls, facts: dict[str, Any]) -> Column:
-        """Take what `facts` gave."""
-        rule = None if facts["rule"] is None else read_discretiser(facts["rule"])
-        if rule is not None:  # its text has the step rounded
-            edges = tuple(map(float, facts["edges"] or ()))
-            rule = replace(rule, number=facts["step"] or rule.number, edges=edges)
-        kind = str if rule is None else float
-        values: Any = tuple(kind(value) for value in facts["values"])
-        return cls(str(facts["name"]), rule, values, bool(facts["has_missing"]))
-
 
 # --------------------------------------------------------------------------------------------------
 # The items to choose from: texts, or a table of attributes, of whatever make.

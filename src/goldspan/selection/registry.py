@@ -11,10 +11,6 @@ SELECTORS: dict[str, tuple[str, str]] = {
         "goldspan.selection.coverage:PaperCoverage",
         "the most new attribute values, as Ntoulas et al. have it",
     ),
-    "coverage-parts": (
-        "goldspan.selection.coverage:PartitionedCoverage",
-        "coverage of a large pool in parts, then among their picks",
-    ),
     "random": ("goldspan.selection.schedule:Random", "drawn at random: the unbiased sample"),
     "density": ("goldspan.selection.uncertainty:Density", "like many other items of the pool"),
     "near-errors": (

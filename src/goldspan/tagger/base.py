@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +21,6 @@ from goldspan.spans.scoring import score_codes
 from goldspan.tagger.decoding import Potentials, Tagging, best_path, constrain, decode, n_best
 from goldspan.tagger.features import (
     FIRST,
-    MAX_HASH_BITS,
     DictFeatures,
     FeatureMap,
     Features,
@@ -199,8 +198,6 @@ class FeatureTagger(Tagger):
         encoding: Of the tags: BIO, IOBES, … or PLAIN.
         hard: Whether what the encoding forbids is impossible, in training and in tagging.
         min_count: Features that occur less often are left out.
-        hash_bits: Hash features into 2 ** hash_bits numbers; 0 numbers them one by one.
-        gazetteers: Lists of words by name, for `gazetteer:NAME` templates.
 
     Attributes:
         features_: How texts become features, after `fit`.
@@ -212,8 +209,6 @@ class FeatureTagger(Tagger):
     encoding: str = "BIO"
     hard: bool = True
     min_count: Annotated[int, Whole(1)] = 1
-    hash_bits: Annotated[int, Whole(0, MAX_HASH_BITS)] = 0
-    gazetteers: Mapping[str, Sequence[str]] | None = None
     features_: FeatureMap | DictFeatures = result()
     weights_: Weights = result()
 
@@ -312,7 +307,7 @@ class FeatureTagger(Tagger):
         if is_dicts(X):
             if self._vectors():
                 raise InputError("vectors: an encoder reads words, not dictionaries of features")
-            self.features_ = DictFeatures.fit(X, self.min_count, self.hash_bits)
+            self.features_ = DictFeatures.fit(X, self.min_count)
             self.documents_, self.tokens_ = False, "fine"
             return self.features_.transform(X)
         text = as_text(X)
@@ -322,8 +317,6 @@ class FeatureTagger(Tagger):
             text,
             read_templates(self.templates),
             min_count=self.min_count,
-            gazetteers=self.gazetteers,
-            hash_bits=self.hash_bits,
             vectors=self._vectors(),
         )
         return features
@@ -434,21 +427,14 @@ def _places(old: AnyFeatures, new: AnyFeatures) -> NDArray[np.int64]:
         return np.arange(new.n_features)
     if type(old) is not type(new):
         raise InputError("a warm start needs a model with the same kind of features")
-    if old.hash_bits != new.hash_bits:
-        raise InputError("a warm start needs a model with the same hash_bits")
     if isinstance(old, DictFeatures) and isinstance(new, DictFeatures):
-        if new.hash_bits:
-            return np.arange(new.n_features)
         every = np.full(new.n_features, -1)
         for name, number in new.number.items():
             every[number] = old.number.get(name, -1)
         return every
     assert isinstance(old, FeatureMap)
     assert isinstance(new, FeatureMap)
-    if new.hash_bits:
-        sparse = [np.arange(new.n_sparse)]
-    else:
-        sparse = [_in_template(old, new, template) for template in new.templates]
+    sparse = [_in_template(old, new, template) for template in new.templates]
     dense = np.full(new.n_features - new.n_sparse, -1)
     if new.vectors and new.vectors.is_like(old.vectors):
         dense = old.n_sparse + np.arange(len(dense))

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from goldspan._arrays import hash64, keys_of, rows_of
+from goldspan._arrays import rows_of
 from goldspan.errors import InputError, UnknownNameError
 from goldspan.params import Whole, require
 from goldspan.tagger.kernels import (
@@ -165,7 +165,6 @@ ATTRIBUTES: dict[str, Callable[[str], str]] = {
 
 
 COLUMN = "column:"
-GAZETTEER = "gazetteer:"
 DOCUMENT = ("doc_title", "doc_lower", "doc_kinds")
 """Attributes that look at all of the token's document."""
 _PART = re.compile(r"^(?P<name>[\w:.-]+)(\[(?P<place>[+-]?\d+)\])?$")
@@ -175,7 +174,7 @@ _PART = re.compile(r"^(?P<name>[\w:.-]+)(\[(?P<place>[+-]?\d+)\])?$")
 class Part:
     """An attribute at a place."""
 
-    name: str  # Of the attribute; `column:NAME` for a given column, `gazetteer:NAME` for a list
+    name: str  # Of the attribute; `column:NAME` for a given column
     place: int = 0  # Tokens to the right (negative: left) of the token
 
     def __str__(self) -> str:
@@ -205,8 +204,8 @@ class Template:
                 )
             name = found["name"]
             known = name in ATTRIBUTES or name in DOCUMENT
-            if not known and not name.startswith((COLUMN, GAZETTEER)):
-                names = [*ATTRIBUTES, *DOCUMENT, f"{COLUMN}NAME", f"{GAZETTEER}NAME"]
+            if not known and not name.startswith(COLUMN):
+                names = [*ATTRIBUTES, *DOCUMENT, f"{COLUMN}NAME"]
                 raise UnknownNameError("attribute", name, names)
             parts.append(Part(name, int(found["place"] or 0)))
         return cls(tuple(parts))
@@ -294,7 +293,6 @@ def read_templates(source: str | Path | Iterable[str]) -> tuple[Template, ...]:
 
 NONE, BEFORE, AFTER, FIRST = 0, 1, 2, 3
 """Codes of a part: no value, before the item, after it; values begin at FIRST."""
-MAX_HASH_BITS = 26
 
 
 @dataclass(frozen=True, eq=False)
@@ -384,9 +382,6 @@ class FeatureMap:
     templates: tuple[Template, ...]
     values: Mapping[str, pa.Array]  # By attribute the values seen, Arrow string arrays, sorted
     keys: tuple[NDArray[np.int64], ...]  # Per template the sorted codes of its features, int64
-    # Lower-case words by name, for `gazetteer:NAME`
-    gazetteers: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    hash_bits: int = 0  # Features are hashed into 2 ** hash_bits numbers
     vectors: Vectors | None = None  # A frozen encoder whose vectors of words are features, too
 
     @classmethod
@@ -396,36 +391,28 @@ class FeatureMap:
         templates: Sequence[Template],
         *,
         min_count: int = 1,
-        gazetteers: Mapping[str, Sequence[str]] | None = None,
-        hash_bits: int = 0,
         vectors: str | None = None,
     ) -> tuple[FeatureMap, Features]:
         """Number the features of a text; `vectors` names a frozen encoder that gives more."""
-        check_numbering(min_count, hash_bits)
-        lists = {
-            name: frozenset(word.lower() for word in words)
-            for name, words in (gazetteers or {}).items()
-        }
+        require("min_count", min_count, Whole(1))
         frozen = Vectors.fit(vectors, text) if vectors else None
-        empty = cls(tuple(templates), {}, (), lists, hash_bits, frozen)
+        empty = cls(tuple(templates), {}, ())
         raw = empty._attributes(text)
-        if hash_bits:
-            return empty, empty._with_vectors(empty._hashed(text), text)
         values = {name: pc.unique(column).drop_null().sort() for name, column in raw.items()}
-        bare = cls(tuple(templates), values, (), lists, hash_bits)
+        bare = cls(tuple(templates), values, ())
         bare._check_radices()
         codes = bare._codes(text, raw)
         keys = []
         for code in codes:
             found, counts = np.unique(code[code > NONE], return_counts=True)
             keys.append(found[counts >= min_count])
-        made = cls(tuple(templates), values, tuple(keys), lists, 0, frozen)
+        made = cls(tuple(templates), values, tuple(keys), frozen)
         return made, made._with_vectors(made._numbered(text, codes), text)
 
     @property
     def n_sparse(self) -> int:
         """Number of features that templates make."""
-        return 1 << self.hash_bits if self.hash_bits else sum(map(len, self.keys))
+        return sum(map(len, self.keys))
 
     @property
     def n_features(self) -> int:
@@ -434,8 +421,6 @@ class FeatureMap:
 
     def transform(self, text: Text) -> Features:
         """Find the features of another text; what was not seen at training has none."""
-        if self.hash_bits:
-            return self._with_vectors(self._hashed(text), text)
         found = self._numbered(text, self._codes(text, self._attributes(text)))
         return self._with_vectors(found, text)
 
@@ -449,8 +434,6 @@ class FeatureMap:
         """Return what a feature is, for example `lower[-1]=mr`."""
         if self.vectors and self.n_sparse <= feature < self.n_features:
             return f"vector {feature - self.n_sparse}"
-        if self.hash_bits:
-            return f"hash {feature}"
         for template, keys in zip(self.templates, self.keys, strict=True):
             if feature < len(keys):
                 return f"{template}={self._words(template, int(keys[feature]))}"
@@ -471,7 +454,7 @@ class FeatureMap:
     def _check_radices(self) -> None:
         for template in self.templates:
             if math.prod(map(self._radix, template.parts)) > np.iinfo(np.int64).max:
-                raise InputError(f"template {template} has too many values: use hash_bits")
+                raise InputError(f"template {template} has too many values: join fewer parts")
 
     def _attributes(self, text: Text) -> dict[str, pa.Array]:
         """Compute the values of all attributes, Arrow string arrays [n_tokens], null for none."""
@@ -491,20 +474,9 @@ class FeatureMap:
                     )
                 found[name] = text.columns[column]
             else:
-                value_of = self._listed(name) if name.startswith(GAZETTEER) else ATTRIBUTES[name]
-                values = pa.array([value_of(word) or None for word in words], STRING)
+                values = pa.array([ATTRIBUTES[name](word) or None for word in words], STRING)
                 found[name] = values.take(code)
         return found
-
-    def _listed(self, name: str) -> Callable[[str], str]:
-        """Return the attribute of a gazetteer."""
-        listed = name.removeprefix(GAZETTEER)
-        if listed not in self.gazetteers:
-            raise InputError(
-                f"template {name} needs a gazetteer {listed!r}; given: "
-                f"{', '.join(self.gazetteers) or 'none'}"
-            )
-        return lambda word: "1" if word.lower() in self.gazetteers[listed] else ""
 
     def _codes(self, text: Text, raw: Mapping[str, pa.Array]) -> list[NDArray[np.int64]]:
         """Return the code of every template at every token, int64 [n_tokens]; 0 for none."""
@@ -541,27 +513,6 @@ class FeatureMap:
             base += len(keys)
         return _sparse(text.offsets, ids)
 
-    def _hashed(self, text: Text) -> Features:
-        """Number features by a hash of their words; unseen values have hashes too."""
-        ids = np.full((text.n_tokens, len(self.templates)), -1, np.int32)
-        raw = self._attributes(text)
-        marks = np.array([hash64("\0start"), hash64("\0end")], np.uint64)
-        hashes = {name: _hashes(column) for name, column in raw.items()}
-        for column, template in enumerate(self.templates):
-            total = np.full(text.n_tokens, hash64(str(template)), np.uint64)
-            present = np.ones(text.n_tokens, np.bool_)
-            for part in template.parts:
-                at, before, after = _moved(text, part.place)
-                value, known = hashes[part.name]
-                outside = before | after
-                own = np.where(outside, np.where(before, *marks), value[at])
-                present &= outside | known[at]
-                total = (total ^ own) * np.uint64(0x9E3779B97F4A7C15)
-                total ^= total >> np.uint64(29)
-            number = (total >> np.uint64(64 - self.hash_bits)).astype(np.int32)
-            ids[:, column] = np.where(present, number, -1)
-        return _sparse(text.offsets, ids)
-
 
 def _moved(
     text: Text, place: int
@@ -578,19 +529,6 @@ def _sparse(offsets: NDArray[np.int64], ids: NDArray[np.int32]) -> Features:
     kept = ids >= 0
     bounds = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
     return Features(offsets, bounds, ids[kept], np.zeros(0))
-
-
-def check_numbering(min_count: int, hash_bits: int) -> None:
-    """Check how features are to be numbered."""
-    require("hash_bits", hash_bits, Whole(0, MAX_HASH_BITS))
-    require("min_count", min_count, Whole(1))
-
-
-def _hashes(column: pa.Array) -> tuple[NDArray[np.uint64], NDArray[np.bool_]]:
-    coded = column.dictionary_encode()
-    every = keys_of(coded.dictionary.to_pylist() or [""])
-    known = coded.indices.is_valid().to_numpy(zero_copy_only=False)
-    return every[pc.fill_null(coded.indices, 0).to_numpy()], known
 
 
 # --------------------------------------------------------------------------------------------------
@@ -730,17 +668,12 @@ def is_dicts(X: Any) -> bool:
 class DictFeatures:
     """Numbers of named features."""
 
-    number: Mapping[str, int]  # Of every feature seen at training; empty with hashing
-    hash_bits: int = 0  # Features are hashed into 2 ** hash_bits numbers
+    number: Mapping[str, int]  # Of every feature seen at training
 
     @classmethod
-    def fit(
-        cls, X: Sequence[Sequence[Mapping[str, Any]]], min_count: int = 1, hash_bits: int = 0
-    ) -> DictFeatures:
+    def fit(cls, X: Sequence[Sequence[Mapping[str, Any]]], min_count: int = 1) -> DictFeatures:
         """Number the features of some items, in sorted order."""
-        check_numbering(min_count, hash_bits)
-        if hash_bits:
-            return cls({}, hash_bits)
+        require("min_count", min_count, Whole(1))
         counts: dict[str, int] = {}
         for item in X:
             for token in item:
@@ -752,12 +685,11 @@ class DictFeatures:
     @property
     def n_features(self) -> int:
         """Number of features."""
-        return 1 << self.hash_bits if self.hash_bits else len(self.number)
+        return len(self.number)
 
     def transform(self, X: Sequence[Sequence[Mapping[str, Any]]]) -> Features:
         """Find the features of items."""
         ids: list[int] = []
-        number = dict(self.number)
         values: list[float] = []
         bounds, offsets = [0], [0]
         for n, item in enumerate(X):
@@ -765,7 +697,7 @@ class DictFeatures:
                 for name, value in _pairs(token):
                     if not math.isfinite(value):
                         raise InputError(f"item {n} token {t}: feature {name!r} is {value}")
-                    place = self._place(name, number)
+                    place = self.number.get(name, -1)
                     if place >= 0:
                         ids.append(place)
                         values.append(value)
@@ -781,13 +713,7 @@ class DictFeatures:
 
     def name(self, feature: int) -> str:
         """Return what a feature is."""
-        return f"hash {feature}" if self.hash_bits else self._names[feature]
-
-    def _place(self, name: str, number: dict[str, int]) -> int:
-        """Return the number of a feature, -1 for none; `number` remembers hashes."""
-        if self.hash_bits and name not in number:
-            number[name] = hash64(name) >> (64 - self.hash_bits)
-        return number.get(name, -1)
+        return self._names[feature]
 
     @cached_property
     def _names(self) -> list[str]:

@@ -127,7 +127,7 @@ class HMM(FeatureTagger):
         lost = np.zeros(weights.n_labels)
         for own in self._tables():
             table = counts.state[own]
-            if isinstance(self.features_, FeatureMap) and not self.features_.hash_bits:
+            if isinstance(self.features_, FeatureMap):
                 total = per_tag + self.nu * (len(table) + 1)
                 missing = np.maximum(per_tag - table.sum(axis=0), 0.0) + self.nu
                 lost += np.log(missing / total)
@@ -143,7 +143,7 @@ class HMM(FeatureTagger):
 
     def _tables(self) -> list[slice]:
         """Return the features of every table of probabilities."""
-        if isinstance(self.features_, FeatureMap) and not self.features_.hash_bits:
+        if isinstance(self.features_, FeatureMap):
             edges = np.cumsum([0, *map(len, self.features_.keys)]).tolist()
             return [slice(a, b) for a, b in pairwise(edges)]
         return [slice(0, self.features_.n_features)]

@@ -26,14 +26,13 @@ from numpy.typing import NDArray
 from goldspan.archives import StoredArchive
 from goldspan.errors import InputError
 from goldspan.spans import Codec
-from goldspan.tagger.features import MAX_HASH_BITS, STRING, DictFeatures, FeatureMap, Template
+from goldspan.tagger.features import STRING, DictFeatures, FeatureMap, Template
 from goldspan.tagger.kernels import Weights
 from goldspan.tagger.network import Vectors
 
 MAGIC = "goldspan tagger"
 """Name of the format."""
-VERSION, WITH_VECTORS = 1, 2
-"""The second one is for taggers that need a frozen encoder, which older readers do not know of."""
+VERSION = 1
 WEIGHTS = ("state", "start", "step", "end")
 DAMAGED = (
     OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, RuntimeError, IndexError,
@@ -49,7 +48,7 @@ class Model:
     """What a file holds: a trained tagger without its code."""
 
     kind: str  # Name of the tagger's class: "crf" or "hmm"
-    params: Mapping[str, Any]  # Its parameters, but for the lists of words, which `features` has
+    params: Mapping[str, Any]  # Its parameters
     codec: Codec
     features: FeatureMap | DictFeatures  # How texts become features
     weights: Weights
@@ -61,12 +60,12 @@ def write_model(path: str | Path, model: Model) -> None:
     """Write a model; the file appears as a whole or not at all."""
     features, arrays = _features_out(model.features)
     arrays |= {name: getattr(model.weights, name) for name in WEIGHTS}
-    params = {**model.params, "gazetteers": None}
+    params = dict(model.params)
     if isinstance(model.features, FeatureMap):
         params["templates"] = [str(template) for template in model.features.templates]
     meta = {
         "format": MAGIC,
-        "version": WITH_VECTORS if "vectors" in features else VERSION,
+        "version": VERSION,
         "kind": model.kind,
         "params": params,
         "tags": model.codec.tags,
@@ -174,10 +173,10 @@ def _meta(archive: StoredArchive, path: str | Path, kinds: Collection[str]) -> d
     meta = json.loads(archive.read("meta.json"))
     if not isinstance(meta, dict) or meta.get("format") != MAGIC:
         raise _WrongFile(f"{path} is not a tagger of goldspan: it is another archive")
-    if meta["version"] not in {VERSION, WITH_VECTORS}:
+    if meta["version"] != VERSION:
         raise _WrongFile(
-            f"{path} is a tagger of version {meta['version']}, and this goldspan reads versions "
-            f"{VERSION} and {WITH_VECTORS}: upgrade goldspan, or train it again"
+            f"{path} is a tagger of version {meta['version']}, and this goldspan reads version "
+            f"{VERSION}: upgrade goldspan, or train it again"
         )
     if meta["kind"] not in kinds:
         raise _WrongFile(f"{path} holds a tagger {meta['kind']!r}, not {' or '.join(kinds)}")
@@ -196,20 +195,15 @@ def _model_of(meta: Mapping[str, Any], arrays: _Members) -> Model:
         raise ValueError("its weights do not fit its features and tags")
     if not all(np.isfinite(part).all() for part in parts.values()):
         raise ValueError("some of its weights are not finite")
-    params = dict(meta["params"])
-    if isinstance(features, FeatureMap) and features.gazetteers:
-        lists = features.gazetteers
-        params["gazetteers"] = {name: sorted(words) for name, words in lists.items()}
-    tokens = str(meta.get("tokens", "words"))  # files without this key were cut by that rule
-    weights, documents = Weights(**parts), bool(meta["documents"])
-    return Model(meta["kind"], params, codec, features, weights, documents, tokens)
+    about = dict(meta["params"]), codec, features, Weights(**parts)
+    return Model(meta["kind"], *about, bool(meta["documents"]), str(meta["tokens"]))
 
 
 def _features_out(features: FeatureMap | DictFeatures) -> tuple[dict[str, Any], Arrays]:
     arrays: Arrays = {}
     if isinstance(features, DictFeatures):
         _strings_out("names", sorted(features.number, key=features.number.__getitem__), arrays)
-        return {"kind": "dicts", "hash_bits": features.hash_bits}, arrays
+        return {"kind": "dicts"}, arrays
     for n, keys in enumerate(features.keys):
         arrays[f"keys{n}"] = keys
     for n, strings in enumerate(features.values.values()):
@@ -223,26 +217,20 @@ def _features_out(features: FeatureMap | DictFeatures) -> tuple[dict[str, Any], 
         "kind": "templates",
         "templates": [str(template) for template in features.templates],
         "attributes": list(features.values),
-        "gazetteers": {name: sorted(words) for name, words in features.gazetteers.items()},
-        "hash_bits": features.hash_bits,
     }, arrays
 
 
 def _features_in(facts: Mapping[str, Any], arrays: _Members) -> FeatureMap | DictFeatures:
-    bits = int(facts["hash_bits"])
-    if not 0 <= bits <= MAX_HASH_BITS:
-        raise ValueError(f"it has {bits} bits of hash")
     if facts["kind"] == "dicts":
         names = arrays.strings("names").to_pylist()
-        return DictFeatures({name: n for n, name in enumerate(names)}, bits)
+        return DictFeatures({name: n for n, name in enumerate(names)})
     templates = tuple(map(Template.parse, facts["templates"]))
     values = {name: arrays.strings(f"values{n}") for n, name in enumerate(facts["attributes"])}
-    keys = () if bits else tuple(arrays(f"keys{n}", np.int64, 1) for n in range(len(templates)))
+    keys = tuple(arrays(f"keys{n}", np.int64, 1) for n in range(len(templates)))
     missing = {part.name for t in templates for part in t.parts} - values.keys()
-    if missing and not bits:
+    if missing:
         raise ValueError(f"the values of {', '.join(sorted(missing))} are missing")
-    lists = {name: frozenset(words) for name, words in facts["gazetteers"].items()}
-    return FeatureMap(templates, values, keys, lists, bits, _vectors_in(facts, arrays))
+    return FeatureMap(templates, values, keys, _vectors_in(facts, arrays))
 
 
 def _vectors_in(facts: Mapping[str, Any], arrays: _Members) -> Vectors | None:

@@ -11,8 +11,7 @@ import pytest
 import goldspan
 from goldspan.aggregation.bsc.engine import RunContext, Stopping, e_step, run
 from goldspan.aggregation.bsc.posterior import Steps
-from goldspan.chains.posterior import Chain
-from goldspan.chains.posterior import lattice_of, marginals
+from goldspan.chains.posterior import Chain, lattice_of, marginals
 from goldspan.crowd import read_crowd
 from goldspan.protocols import Serial
 
