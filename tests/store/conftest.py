@@ -21,8 +21,8 @@ from sqlalchemy.exc import OperationalError
 from goldspan.protocols import PoolItem
 from goldspan.spans import Codec
 from goldspan.store import SqlLedger, create_ledger
-from goldspan.store.ledger import empty_database
-from goldspan.store.schema import VERSION, metadata
+from goldspan.store.engine import connect, to_url
+from goldspan.store.schema import VERSION, make_tables, metadata
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 _count = itertools.count()
@@ -123,8 +123,9 @@ def own_postgres() -> Iterator[Postgres]:
 def tables(tmp_path_factory) -> Path:
     """A SQLite file with empty tables: copying it is faster than making them for every test."""
     path = tmp_path_factory.mktemp("tables") / "empty.db"
-    database = empty_database(path)
-    database.engine.dispose()
+    engine = connect(to_url(path))
+    make_tables(engine, "c")
+    engine.dispose()
     return path
 
 

@@ -1,8 +1,7 @@
-"""Export and import, backup and restore: the same campaign again."""
+"""Backup and restore: the same campaign again; answers as partitions."""
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 
@@ -11,16 +10,8 @@ import pytest
 from goldspan.crowd import read_crowd
 from goldspan.crowd.formats.parquet import is_partitioned, partitions_of
 from goldspan.errors import InputError
-from goldspan.store import (
-    backup_ledger,
-    export_ledger,
-    export_partitions,
-    import_ledger,
-    restore_ledger,
-)
-from goldspan.store.copies import ABOUT, LOG
+from goldspan.store import backup_ledger, export_partitions, restore_ledger
 from goldspan.store.verify import faults_of
-from store.states import state_of
 
 
 @pytest.fixture
@@ -29,68 +20,6 @@ def busy(ledger):
     ledger.lease("w", 2, 1, n=3)
     ledger.submit("a", "w", "i0", ["yes"], 3)
     return ledger
-
-
-def files(folder):
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def test_an_export_is_imported_with_the_same_tables_and_exported_with_the_same_bytes(
-    busy, new_place, tmp_path
-):
-    export_ledger(busy, tmp_path / "out")
-    with import_ledger(tmp_path / "out", new_place()) as copy:
-        assert state_of(copy.database) == state_of(busy.database)
-        export_ledger(copy, tmp_path / "again")
-        assert copy.submit("a", "w", "i0", ["yes"], 4).repeated
-    assert files(tmp_path / "out") == files(tmp_path / "again")
-    assert set(files(tmp_path / "out")) == {ABOUT, LOG}
-
-
-def test_what_is_exported_from_either_database_is_imported_into_sqlite(busy, tmp_path):
-    export_ledger(busy, tmp_path / "out")
-    with import_ledger(tmp_path / "out", tmp_path / "file.db") as copy:
-        assert state_of(copy.database) == state_of(busy.database)
-
-
-def test_neither_export_nor_import_overwrites(busy, tmp_path):
-    export_ledger(busy, tmp_path / "out")
-    with pytest.raises(InputError, match="exists already"):
-        export_ledger(busy, tmp_path / "out")
-    with pytest.raises(InputError, match="holds a campaign"):
-        import_ledger(
-            tmp_path / "out", busy.database.engine.url.render_as_string(hide_password=False)
-        )
-
-
-@pytest.mark.torture(
-    "a store is damaged", "the damage is noticed and told, and nothing is overwritten"
-)
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        (lambda _: [], "are missing"),
-        (lambda line: [line.replace('"w"', '"v"').replace("yes", "no")], "was changed"),
-        (lambda _: ["{"], "line 6 is not an event"),
-    ],
-)
-def test_a_damaged_export_is_refused(busy, new_place, tmp_path, damage, message):
-    export_ledger(busy, tmp_path / "out")
-    log = tmp_path / "out" / LOG
-    lines = log.read_text(encoding="utf-8").splitlines()
-    log.write_text("\n".join([*lines[:-1], *damage(lines[-1])]), encoding="utf-8")
-    with pytest.raises(InputError, match=message):
-        import_ledger(tmp_path / "out", new_place())
-
-
-def test_an_export_of_a_newer_goldspan_or_of_something_else_is_refused(busy, new_place, tmp_path):
-    export_ledger(busy, tmp_path / "out")
-    about = json.loads((tmp_path / "out" / ABOUT).read_text(encoding="utf-8"))
-    (tmp_path / "out" / ABOUT).write_text(json.dumps({**about, "layout": 2}), encoding="utf-8")
-    with pytest.raises(InputError, match="has layout 2, this goldspan reads 1"):
-        import_ledger(tmp_path / "out", new_place())
-    with pytest.raises(InputError, match="is not an export of a campaign"):
-        import_ledger(tmp_path, new_place())
 
 
 @pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
@@ -114,15 +43,7 @@ def test_a_backup_while_others_write_is_one_moment_and_whole(busy, tmp_path):
         log = list(busy.events())
         assert list(copy.events()) == log[: copy.verify()]
         assert copy.totals().reserved == 20
-
-
-@pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
-def test_a_restored_backup_gives_the_same_export(busy, tmp_path):
-    backup_ledger(busy, tmp_path / "backup.db")
-    export_ledger(busy, tmp_path / "out")
-    with restore_ledger(tmp_path / "backup.db", tmp_path / "restored.db") as copy:
-        export_ledger(copy, tmp_path / "again")
-    assert files(tmp_path / "out") == files(tmp_path / "again")
+        assert copy.submit("a", "w", "i0", ["yes"], 4).repeated
 
 
 @pytest.mark.parametrize("new_place", ["sqlite"], indirect=True)
@@ -140,7 +61,7 @@ def test_a_backup_that_is_damaged_missing_or_in_the_way_is_refused(busy, tmp_pat
 
 @pytest.mark.parametrize("new_place", ["postgresql"], indirect=True)
 def test_a_backup_of_postgresql_names_the_other_ways(busy, tmp_path):
-    with pytest.raises(InputError, match="use `export_ledger`"):
+    with pytest.raises(InputError, match="use PostgreSQL's pg_dump"):
         backup_ledger(busy, tmp_path / "backup.db")
 
 

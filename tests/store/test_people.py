@@ -20,18 +20,14 @@ from goldspan.store import (
     StoreError,
     backup_ledger,
     create_ledger,
-    export_ledger,
-    import_ledger,
     open_ledger,
     restore_ledger,
 )
 from goldspan.store.erasing import forget_listed, list_beside, scrub, write_list
 from goldspan.store.facts import Bound, record
-from goldspan.store.ledger import empty_database
 from goldspan.store.people import ForgottenError
 from goldspan.store.schema import people, usage
-from goldspan.store.verify import faults_of, replay, verify
-from store.states import state_of
+from goldspan.store.verify import faults_of, verify
 
 TAGS = Codec.from_types(["no", "yes"], "PLAIN")
 ANN, WORDS = "ann@example.org", "my neighbour Zacharias wrote this"
@@ -186,9 +182,6 @@ def test_no_byte_is_left_in_the_file_or_beside_it(tmp_path):
         for word in (ANN, f"{WORDS} ({ANN})", "5f2b9ca"):
             assert word.encode() not in bytes_of(place)
         assert b"bob" in bytes_of(place)
-        export_ledger(ledger, tmp_path / "export")
-    found = b"".join(path.read_bytes() for path in (tmp_path / "export").iterdir())
-    assert ANN.encode() not in found
     assert ANN.encode() not in bytes_of(place)
 
 
@@ -270,33 +263,10 @@ def test_replaying_the_log_of_a_private_campaign_gives_the_same_tables(new_place
     with make(new_place()) as ledger:
         ledger.forget(ANN, 30)
         ledger.submit("web:k2:bob", "bob", "i2", ["no"], 31)
-        copy = empty_database(new_place())
-        assert replay(ledger.events(), copy) == ledger.verify()
-        state = state_of(copy)
-        assert state == state_of(ledger.database)
-        assert state["notes"]
-        assert state["tombstones"]
-        copy.engine.dispose()
-
-
-def test_an_export_brings_people_along_and_without_their_file_pseudonyms_are_left(
-    new_place, tmp_path
-):
-    with make(new_place()) as ledger:
-        export_ledger(ledger, tmp_path / "out")
-        assert (tmp_path / "out" / "people.jsonl").stat().st_mode & 0o077 == 0
-        with import_ledger(tmp_path / "out", new_place()) as copy:
-            assert copy.about(ANN) == ledger.about(ANN)
-            assert state_of(copy.database) == state_of(ledger.database)
-        (tmp_path / "out" / "people.jsonl").unlink()
-        with import_ledger(tmp_path / "out", new_place()) as copy:
-            assert set(copy.standing()) == set(ledger.pseudonyms().values())
-            assert copy.verify() == ledger.n_events
-        export_ledger(ledger, tmp_path / "changed")
-        path = tmp_path / "changed" / "people.jsonl"
-        path.write_text(path.read_text().replace("Zacharias", "Zebedaeus"))
-        with pytest.raises(InputError, match="not what the log has sealed"):
-            import_ledger(tmp_path / "changed", new_place())
+        found = verify(ledger.database)
+        assert found.is_whole
+        assert found.n_rows["notes"]
+        assert found.n_rows["tombstones"]
 
 
 # -- backups ---------------------------------------------------------------------------------------
@@ -502,7 +472,7 @@ def test_a_person_who_is_back_and_workers_without_ids_are_told(new_place):
         assert told.startswith("1 workers")
 
 
-def test_after_forgetting_all_checks_hold_and_see_changes(new_place, tmp_path):
+def test_after_forgetting_all_checks_hold_and_see_changes(new_place):
     with make(new_place()) as ledger:
         web_flag(ledger, ANN)
         ledger.forget(ANN, 51)
@@ -511,34 +481,11 @@ def test_after_forgetting_all_checks_hold_and_see_changes(new_place, tmp_path):
         assert found.is_whole
         assert found.n_rows["notes"]
         assert found.n_rows["tombstones"] == 1
-        export_ledger(ledger, tmp_path / "out")
-        with import_ledger(tmp_path / "out", new_place()) as again:
-            again.check_facts()
-            assert verify(again.database).is_whole
-            assert ANN not in everything(again)
         ledger._has_facts = False
         with ledger.database.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE answers SET labels = '[\"no\"]' WHERE number = 2")
         with pytest.raises(StoreError, match="answers, number 2"):
             ledger.check_facts()
-
-
-@pytest.mark.parametrize("damage", ["changed", "not json", "a list", "unknown column"])
-def test_an_import_with_damaged_people_leaves_no_campaign(new_place, tmp_path, damage):
-    with make(new_place()) as ledger:
-        export_ledger(ledger, tmp_path / "out")
-    path = tmp_path / "out" / "people.jsonl"
-    words = path.read_text()
-    path.write_text({
-        "changed": words.replace(WORDS, "other words"), "not json": words + "{", "a list": "[]\n",
-        "unknown column": '{"table": "people", "nobody": 1}\n',
-    }[damage])  # fmt: skip
-    place = new_place()
-    with pytest.raises(InputError, match=r"people\.jsonl"):
-        import_ledger(tmp_path / "out", place)
-    path.write_text(words)
-    with import_ledger(tmp_path / "out", place) as again:  # the place is still empty
-        assert set(again.pseudonyms()) == {ANN, "bob"}
 
 
 def test_a_list_that_is_damaged_or_without_times_is_refused_and_a_restored_copy_keeps_them(

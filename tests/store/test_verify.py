@@ -19,8 +19,6 @@ from goldspan.store import (
     StoreError,
     backup_ledger,
     create_ledger,
-    export_ledger,
-    import_ledger,
     open_ledger,
     restore_ledger,
 )
@@ -193,20 +191,6 @@ def test_326_changed_labels_are_counted_some_named_and_neither_backed_up_nor_res
     assert {path.name for path in tmp_path.iterdir() if path.name.startswith(("new", "."))} == set()
     with restore_ledger(tmp_path / "good.db", tmp_path / "new.db") as ledger:
         assert ledger.verify() == found.n_events
-
-
-def test_an_export_is_what_the_log_says_and_none_is_made_of_a_broken_log(many, new_place, tmp_path):
-    change(many, "UPDATE answers SET labels = '[\"no\"]' WHERE number <= 326")
-    export_ledger(many, tmp_path / "out")
-    with import_ledger(tmp_path / "out", new_place()) as again:
-        assert {row.labels[0] for row in again.given("i0")} == {"yes"}
-    with many.database.engine.begin() as connection:
-        if connection.dialect.name == "postgresql":
-            connection.execute(text("SET LOCAL session_replication_role = replica"))
-        connection.execute(text("DELETE FROM events WHERE number = 100"))
-    with pytest.raises(StoreError, match="event 100 is missing"):
-        export_ledger(many, tmp_path / "none")
-    assert not (tmp_path / "none").exists()
 
 
 def test_a_log_that_was_written_anew_is_seen_by_a_head_that_was_noted(busy, new_place):

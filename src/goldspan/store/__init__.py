@@ -11,9 +11,7 @@ from goldspan._lazy import lazy
 
 if TYPE_CHECKING:
     from goldspan.store.copies import backup_ledger as backup_ledger
-    from goldspan.store.copies import export_ledger as export_ledger
     from goldspan.store.copies import export_partitions as export_partitions
-    from goldspan.store.copies import import_ledger as import_ledger
     from goldspan.store.copies import restore_ledger as restore_ledger
     from goldspan.store.engine import StoreError as StoreError
     from goldspan.store.ledger import SqlLedger as SqlLedger

@@ -531,17 +531,6 @@ def open_ledger(place: str | Path) -> SqlLedger:
     return ledger
 
 
-def empty_database(place: str | Path) -> Database:
-    """Open a database with tables and no campaign, for a log to be replayed into."""
-    database = _database(place, new=True)
-    with database.read() as connection:
-        taken = connection.execute(select(campaign.c.id)).first() is not None
-    if taken:
-        database.engine.dispose()
-        raise InputError(f"{database.where} holds a campaign: give a place that is empty")
-    return database
-
-
 def where_of(place: str | Path) -> str:
     """Name a place in messages, without its password."""
     url = to_url(place)

@@ -18,9 +18,8 @@ from sqlalchemy import Connection, Table, Text, create_engine, inspect, select, 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from goldspan.errors import GoldspanError, InputError
-from goldspan.protocols import Event
-from goldspan.store.engine import WRITE, StoreError, is_outside, is_sqlite, store_error
+from goldspan.errors import GoldspanError
+from goldspan.store.engine import StoreError, is_outside, is_sqlite, store_error
 from goldspan.store.journal import (
     AT_ONCE,
     Chain,
@@ -304,33 +303,6 @@ def _read_the_rest(connection: Connection) -> None:
 _BAD_ROW = (SQLAlchemyError, GoldspanError, ArithmeticError, AttributeError, LookupError, TypeError,
             ValueError)  # fmt: skip
 """What applying an entry raises that does not fit what came before it."""
-
-
-def replay(
-    events: Iterable[Event], database: Database, head: str | None = None,
-    then: Callable[[Connection], None] | None = None,
-) -> int:  # fmt: skip
-    """Do all events again in a database without a campaign; return the number of the last one."""
-    # It is one transaction, in which `then` does the rest
-    with database.lock, database.engine.connect() as plain:
-        connection = plain.execution_options(**WRITE)
-        with connection.begin():
-            entry = first_entry(connection, 0, replayed=True)
-            for event in events:
-                number = entry.n_events + 1
-                if event.number != number:
-                    raise InputError(f"the log is broken: event {number} is missing")
-                entry.now = entry.clock = event.time
-                entry.log(event.kind, event.body, expected=event.hash)
-                entry.flush()
-            if not entry.n_events:
-                raise InputError("the log is empty: there is no campaign in it")
-            if head not in {None, entry.head}:
-                raise InputError(f"the log is broken: events after {entry.n_events} are missing")
-            entry.close()
-            if then is not None:
-                then(connection)
-    return entry.n_events
 
 
 def log_part(table: str, row: dict[str, Any]) -> dict[str, Any]:
