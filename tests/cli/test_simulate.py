@@ -154,39 +154,3 @@ def test_an_input_without_gold_is_refused(run, tmp_path):
     code, _, err = run("open.tsv", "-w", "acc", "-o", "x.tsv")
     assert code == 1
     assert "gold" in err
-
-
-@pytest.mark.parametrize(
-    "text",
-    ['workers = ["flip(0.1) x2", "ana = perfect"]', '[workers]\n"flip(0.1)" = 2\nana = "perfect"'],
-)
-def test_workers_may_stand_in_a_file(run, gold, tmp_path, text):
-    (tmp_path / "crowd.toml").write_text(text)
-    code, _, _ = run(gold, "--workers", "crowd.toml", "--seed", 3, "-o", "crowd.tsv")
-    assert code == 0
-    assert run(gold, "-w", "flip(0.1) x2", "-w", "ana=perfect", "--seed", 3, "-o", "b.tsv")[0] == 0
-    assert (tmp_path / "crowd.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("workers = 3", "it must hold workers"),
-        ('workers = ["perfect"]\nseed = 1', "nothing else"),
-        ("workers = [", "crowd.toml"),
-        ('workers = ["flop(0.1)"]', "flop"),
-    ],
-)
-def test_a_faulty_file_of_workers_is_refused(run, gold, tmp_path, text, message):
-    (tmp_path / "crowd.toml").write_text(text)
-    code, _, err = run(gold, "--workers", "crowd.toml", "-o", "crowd.tsv")
-    assert code
-    assert message in err
-    assert not (tmp_path / "crowd.tsv").exists()
-
-
-def test_workers_come_from_a_file_or_from_options(run, gold, tmp_path):
-    (tmp_path / "crowd.toml").write_text('workers = ["perfect"]')
-    code, _, err = run(gold, "--workers", "crowd.toml", "-w", "perfect", "-o", "crowd.tsv")
-    assert code
-    assert "choose one" in err

@@ -167,9 +167,7 @@ def test_a_team_is_numbered_and_named():
 
 
 def test_a_team_comes_from_a_mapping_too():
-    assert list(read_team({"flip(p=0.1)": 2, "ana": "acc", "bo": Perfect()})) == [
-        *("w1", "w2", "ana", "bo")
-    ]
+    assert list(read_team({"ana": "acc", "bo": Perfect()})) == ["ana", "bo"]
     assert read_team("acc") == read_team(Acc()) == {"w1": Acc()}
 
 
@@ -181,8 +179,6 @@ def test_a_team_comes_from_a_mapping_too():
         (["acc x0"], "at least 1"),
         (["acc x1000001"], "more than 1,000,000 workers"),
         (["acc x" + "9" * 5000], "more than 1,000,000 workers"),
-        ({"acc": 10**9}, "more than 1,000,000 workers"),
-        ({"acc": -1}, "at least 1"),
         (["ana=acc", "ana=flip(0.1)"], "'ana'"),
         (["w2=acc", "acc"], "'w2'"),
         ([3], "not 3"),

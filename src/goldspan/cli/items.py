@@ -276,9 +276,6 @@ def simulate(
         "-w",
         metavar="WORKER",
     ),
-    workers: str | None = option(
-        'A TOML file of workers: workers = ["flip(0.1) x3", …].', metavar="FILE"
-    ),
     output: str | None = option(
         "Where to write; by default, or with -, to standard output.", "--output", "-o"
     ),
@@ -326,14 +323,12 @@ def simulate(
       goldspan simulate --items 1000 --labels 4 -w "flip(0.3) x9" -o labels.csv
     """
     _check_usage_simulate(source, items, classes, shares)
-    if worker and workers:
-        raise typer.BadParameter("--worker and --workers cannot be used together: choose one")
-    inputs = [source, reading.gold, tagger, workers]
+    inputs = [source, reading.gold, tagger]
     check_outputs(output, inputs=inputs, overwrite=overwrite, as_json=json)
     check_there(tagger)
-    from goldspan.simulation import read_team, read_team_file
+    from goldspan.simulation import read_team
 
-    team = read_team_file(workers) if workers else read_team(worker or [])
+    team = read_team(worker or [])
     if tagger and not any(map(_needs_tagger, team.values())):
         raise typer.BadParameter(
             "--tagger is for crf_noise workers, and there is none that uses it"

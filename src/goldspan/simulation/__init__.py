@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from goldspan.simulation.crowd import measure_workers as measure_workers
     from goldspan.simulation.crowd import parse_worker as parse_worker
     from goldspan.simulation.crowd import read_team as read_team
-    from goldspan.simulation.crowd import read_team_file as read_team_file
     from goldspan.simulation.crowd import simulate_crowd as simulate_crowd
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,9 +166,9 @@ def read_team(workers: Sequence[Entry] | Mapping[str, Any]) -> dict[str, Simulat
 
     Args:
         workers: A list of workers in text or as objects; in text a worker may have an id, `ana =
-            flip(0.1)`, and a number of workers alike, `flip(0.1) x3`. Or a mapping: from a worker
-            in text to a number of workers, or from an id to a worker. Workers without an id are
-            w1, w2, … by their place; several of one id are ana1, ana2, ….
+            flip(0.1)`, and a number of workers alike, `flip(0.1) x3`. Or a mapping from an id to a
+            worker. Workers without an id are w1, w2, … by their place; several of one id are ana1,
+            ana2, ….
 
     Raises:
         InputError: There is no worker, an id appears twice, a number is not one, or there are more
@@ -182,7 +180,10 @@ def read_team(workers: Sequence[Entry] | Mapping[str, Any]) -> dict[str, Simulat
     """
     if isinstance(workers, str | SimulatedWorker):
         workers = [workers]
-    entries = _of_mapping(workers) if isinstance(workers, Mapping) else map(_read, workers)
+    if isinstance(workers, Mapping):
+        entries = [(str(name), _team_member(one), 1) for name, one in workers.items()]
+    else:
+        entries = [*map(_read, workers)]
     team: dict[str, SimulatedWorker] = {}
     place = 0
     for name, worker, count in entries:
@@ -199,16 +200,6 @@ def read_team(workers: Sequence[Entry] | Mapping[str, Any]) -> dict[str, Simulat
     return team
 
 
-def _of_mapping(workers: Mapping[str, Any]) -> list[tuple[str, SimulatedWorker, int]]:
-    found = []
-    for key, value in workers.items():
-        if isinstance(value, int) and not isinstance(value, bool):
-            found.append(_counted(*_read(key)[:2], value))
-        else:
-            found.append((str(key), _team_member(value), 1))
-    return found
-
-
 def _read(entry: Entry) -> tuple[str, SimulatedWorker, int]:
     if not isinstance(entry, str):
         return "", _team_member(entry), 1
@@ -217,13 +208,10 @@ def _read(entry: Entry) -> tuple[str, SimulatedWorker, int]:
     digits = parts["count"] or "1"
     # Of a very long number it is enough that it is too large
     count = int(digits) if len(digits) < 20 else MOST_WORKERS + 1
-    return _counted(parts["id"] or "", parse_worker(parts["worker"]), count)
-
-
-def _counted(name: str, worker: SimulatedWorker, count: int) -> tuple[str, SimulatedWorker, int]:
+    worker = parse_worker(parts["worker"])
     if count < 1:
         raise InputError(f"the number of workers {worker} must be at least 1, not {count}")
-    return name, worker, count
+    return parts["id"] or "", worker, count
 
 
 def _team_member(value: Any) -> SimulatedWorker:
@@ -232,38 +220,6 @@ def _team_member(value: Any) -> SimulatedWorker:
     if not isinstance(value, SimulatedWorker):
         raise InputError(f"a worker must be text such as 'flip(0.1)' or an object, not {value!r}")
     return value
-
-
-# --------------------------------------------------------------------------------------------------
-# A team of workers in a TOML file: a list, or a table of workers by id.
-
-
-HELP = 'workers = ["flip(0.1) x3", …], or a table [workers] with ana = "flip(0.1)"'
-
-
-def read_team_file(path: str | Path) -> dict[str, SimulatedWorker]:
-    """Read the workers of a crowd from a TOML file.
-
-    Args:
-        path: A file with `workers = ["flip(0.1) x3", "ana = acc"]`, or with a table `[workers]` in
-            which `ana = "flip(0.1)"` is a worker and `"flip(0.1)" = 3` are three of them.
-
-    Raises:
-        InputError: The file cannot be read or holds something else.
-        UnknownNameError: There is no such kind of worker.
-    """
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {error}") from None
-    workers: Any = content.get("workers")
-    is_list = isinstance(workers, list) and all(isinstance(one, str) for one in workers)
-    is_table = isinstance(workers, dict) and all(isinstance(v, str | int) for v in workers.values())
-    if set(content) != {"workers"} or not (is_list or is_table):
-        raise InputError(f"{path}: it must hold {HELP}, and nothing else")
-    return read_team(workers)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -452,7 +408,7 @@ def simulate_crowd(
     Args:
         truth: A crowd with gold at every token, or what `read_crowd` reads.
         workers: Workers in text or as objects, see `read_team`: ["flip(0.1) x3", "ana=acc"], or
-            {"flip(0.1)": 3}, or {"ana": "flip(0.1)"}.
+            {"ana": "flip(0.1)"}.
         per_item: k, how many different workers answer every item; all by default.
         workload: How much work every worker wants: "equal", "zipf" (1, 1/2, 1/3, …), weights by id
             or in order. It is had as far as k different workers per item allow.
