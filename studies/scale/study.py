@@ -37,9 +37,9 @@ WARM = 3_300_000
 answers alone."""
 MEMORY, SPARED = 16e9, 2e9
 """Bytes that a measurement may use, and that it leaves to the machine."""
-FLAT, BYTES, ROUND, PAGE, RATIO = 1.5, 12.0, 20.0, 0.3, 1.3
+FLAT, BYTES, ROUND, PAGE = 1.5, 12.0, 20.0, 0.3
 """Our targets: growth of a step per label, bytes per answered token, seconds of the first round
-and of a page, Ray beside threads."""
+and of a page."""
 FROM = 10**6
 """Labels from which on a step is to take as long per label."""
 SERIES: tuple[tuple[str, Kind], ...] = (

@@ -49,7 +49,7 @@ def _killed_at_work(pid):
     """Kill a worker if it does a task or a call, by which Ray names its process."""
     try:
         name = Path(f"/proc/{pid}/cmdline").read_bytes()
-        works = name.startswith((b"ray::_call", b"ray::_Member."))
+        works = name.startswith(b"ray::_call")
         if works:
             os.kill(pid, signal.SIGKILL)
     except OSError:  # it ended by itself

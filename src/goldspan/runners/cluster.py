@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import pickle
 import re
 import secrets
 import sys
@@ -12,8 +11,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
-from itertools import islice, pairwise
-from typing import Any, NamedTuple, Self, TypeVar
+from itertools import islice
+from typing import Any, Self, TypeVar
 
 from goldspan.errors import GoldspanError, InputError, MissingExtraError, UnknownNameError
 from goldspan.protocols import RUNNER, Serial, merge_in_order
@@ -37,10 +36,6 @@ GROUPS = 4
 """Least tasks per worker and call; each does several shards, since a task costs milliseconds."""
 FAN = 16
 """Results that a task merges, at most; a power of two."""
-SMALL = 64_000
-"""Bytes of parameters that go along with every call, and not by way of Ray's memory."""
-HELD = 4
-"""Processes that stay hold shards of up to one part in so many of Ray's memory."""
 AHEAD = 8
 """Most tasks per worker that are handed out and not done: what they return takes memory."""
 
@@ -50,9 +45,7 @@ class Ray:
 
     The cluster is started, or joined, at first use. Shards are sent once, for as long as they live
     here; parameters once per call. Statistics are merged where they were made, in the tree of one
-    thread. In a local cluster there are processes that stay, hold their shards, and get one call a
-    step each; where one of them is lost, or shards are too large to be held, the step is done as
-    tasks. Those that are lost with their process or machine are done again. After `close`, or
+    thread. Tasks that are lost with their process or machine are done again. After `close`, or
     where it was unpickled, a runner works in this thread. Where this process is in a cluster
     already (`ray.init`), that one is used, and left as it is.
 
@@ -94,9 +87,8 @@ class Ray:
             raise MissingExtraError("ray", "cluster", "the runner ray")
         self.address, self.n_workers, self.retries = address, n_workers, retries
         self._memory, self._dashboard = memory, dashboard
-        self._kept: dict[tuple[int, ...], tuple[list[weakref.ref[Any]], _Sent]] = {}
+        self._kept: dict[tuple[int, ...], tuple[list[weakref.ref[Any]], Any]] = {}
         self._ray: Any = None
-        self._crew: _Crew | None = None
         self._is_ours, self._is_closed, self._slots = False, False, 1
 
     @property
@@ -110,13 +102,10 @@ class Ray:
         """Call `fn` on every shard; the results are in the order of the shards."""
         if not self._joins() or not len(shards):
             return Serial().map(fn, shards, params)
-        groups = list(self._groups(shards, fn))
-        if (crew := self._crew_for(groups)) is not None:
-            with suppress(_LostError), self._ending():
-                return crew.map(fn, groups, params)
+        groups = self._groups(shards, fn)
         with self._tasks() as tasks:
             given = self._ray.put(params)
-            parts = tasks.bounded(_each, ((fn, given, group.ref) for group in groups))
+            parts = tasks.bounded(_each, ((fn, given, group) for group in groups))
             return [one for part in tasks.get(list(parts)) for one in part]
 
     def map_reduce(
@@ -130,14 +119,10 @@ class Ray:
         if not self._joins() or not len(shards):
             return Serial().map_reduce(fn, shards, params, merge)
         # A group is a whole subtree, so that merging within and then between them is the tree.
-        groups = list(self._groups(shards, fn))
-        if (crew := self._crew_for(groups)) is not None:
-            with suppress(_LostError), self._ending():
-                whole: Statistics = crew.map_reduce(fn, groups, params, merge)
-                return whole
+        groups = self._groups(shards, fn)
         with self._tasks() as tasks:
             given = self._ray.put(params)
-            parts = tasks.bounded(_fold, ((fn, merge, given, group.ref) for group in groups))
+            parts = tasks.bounded(_fold, ((fn, merge, given, group) for group in groups))
             left = list(tasks.joined(merge, parts))
             while len(left) > 1:
                 left = list(tasks.joined(merge, left))
@@ -147,7 +132,6 @@ class Ray:
     def close(self) -> None:
         """End a local cluster, or leave another; then work is done in this thread."""
         ray, self._ray, self._is_closed = self._ray, None, True
-        self._crew = None
         self._kept.clear()
         if ray is not None and self._is_ours:
             ray.shutdown()
@@ -188,30 +172,7 @@ class Ray:
             tasks.cancel()
             raise
 
-    def _crew_for(self, groups: Sequence[_Sent]) -> _Crew | None:
-        """Return the processes that stay; None where they are not to hold these shards."""
-        # What is held stays in the memory of a machine: it cannot be put on the disk
-        if not self._is_ours:
-            return None
-        memory = self._ray.cluster_resources().get("object_store_memory", 0)
-        if HELD * sum(group.n_bytes for group in groups) > memory:
-            return None
-        if self._crew is None:
-            self._crew = _Crew(self._ray, self._slots)
-        return self._crew
-
-    @contextmanager
-    def _ending(self) -> Iterator[None]:
-        """End the processes that stay where a call does not end as it should."""
-        try:
-            yield
-        except BaseException as error:
-            crew, self._crew = self._crew, None
-            if crew is not None:
-                crew.end(0.0 if isinstance(error, _LostError) else GRACE)
-            raise
-
-    def _groups(self, shards: Sequence[Shard], fn: Any) -> Iterator[_Sent]:
+    def _groups(self, shards: Sequence[Shard], fn: Any) -> Iterator[Any]:
         """Yield groups of shards that were sent, a power of two in each."""
         _check(fn)
         size = 1
@@ -220,14 +181,13 @@ class Ray:
         for first in range(0, len(shards), size):
             yield self._put(shards[first : first + size])
 
-    def _put(self, group: Sequence[Any]) -> _Sent:
+    def _put(self, group: Sequence[Any]) -> Any:
         """Send some shards as one object, unless they were sent."""
         # What no weak reference can follow is sent every time
         key = tuple(map(id, group))
         if key in self._kept:
             return self._kept[key][1]
-        n_bytes = _size(list(group)) if self._is_ours else 0
-        sent = _Sent(self._ray.put(list(group)), n_bytes)
+        sent = self._ray.put(list(group))
         with suppress(TypeError):
             follow = [weakref.ref(one, lambda _: self._kept.pop(key, None)) for one in group]
             self._kept[key] = follow, sent
@@ -318,173 +278,6 @@ class _Tasks:
             )
         for one in running:
             self._ray.cancel(one, force=True)
-
-
-class _Sent(NamedTuple):
-    """Shards that were sent as one object: where they are, and how large."""
-
-    ref: Any
-    n_bytes: int
-
-
-def _size(value: Any) -> int:
-    """Return the bytes of a value as it is sent, without a copy of its arrays."""
-    buffers: list[pickle.PickleBuffer] = []
-    try:
-        words = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-    except Exception:  # noqa: BLE001 - Ray sends more than pickle can
-        return sys.maxsize
-    return len(words) + sum(buffer.raw().nbytes for buffer in buffers)
-
-
-class _LostError(Exception):
-    """A process that stays was lost with what it held."""
-
-
-class _Member:
-    """A process that stays, and the groups of shards that it holds."""
-
-    def __init__(self) -> None:
-        self.groups: tuple[Sequence[Any], ...] = ()
-
-    def hold(self, *groups: Sequence[Any]) -> None:
-        """Hold these groups in place of others."""
-        self.groups = groups
-
-    def each(self, fn: Callable[[Any, Any], Any], params: Any) -> list[Any]:
-        """Call a function on every shard."""
-        return [fn(shard, params) for group in self.groups for shard in group]
-
-    def fold(
-        self, fn: Callable[[Any, Any], Any], merge: Callable[[Any, Any], Any], params: Any,
-        first: int, every: int,
-    ) -> list[_Part]:  # fmt: skip
-        """Call a function on every shard, and merge what the tree of all groups allows here."""
-        made = (merge_in_order((fn(s, params) for s in group), merge) for group in self.groups)
-        parts = (_Part(start, 1, value) for start, value in enumerate(made, start=first))
-        return _merged(parts, every, merge)
-
-    def call(self, fn: Callable[..., Any], *given: Any) -> Any:
-        """Call a function."""
-        return fn(*given)
-
-
-class _Part(NamedTuple):
-    """What some groups were merged to: the first of them, how many, and the statistics."""
-
-    start: int
-    n: int
-    value: Any
-
-
-def _merged(parts: Iterable[_Part], every: int, merge: Callable[[Any, Any], Any]) -> list[_Part]:
-    """Merge parts that follow each other as far as the tree of all groups allows."""
-    found: list[_Part] = []
-    for part in parts:
-        found.append(part)
-        while len(found) > 1 and (
-            found[-2].n == found[-1].n and not found[-2].start % (2 * found[-1].n)
-        ):
-            found.append(_joined(found.pop(), found.pop(), merge))
-    loose = {every >> k << k for k in range(every.bit_length() + 1)}
-    while len(found) > 1 and found[-1].start + found[-1].n == every and (
-        {found[-2].start, found[-1].start} <= loose
-    ):  # fmt: skip
-        found.append(_joined(found.pop(), found.pop(), merge))
-    return found
-
-
-def _joined(right: _Part, left: _Part, merge: Callable[[Any, Any], Any]) -> _Part:
-    return _Part(left.start, left.n + right.n, merge(left.value, right.value))
-
-
-def _whole(merge: Callable[[Any, Any], Any], every: int, *some: list[_Part]) -> Any:
-    """Merge what all processes have merged of all groups."""
-    (last,) = _merged((one for parts in some for one in parts), every, merge)
-    return last.value
-
-
-class _Crew:
-    """Processes that stay, one for every core: a call is handed over in half of a task's time.
-
-    They take no places of tasks, which are needed where one of them is lost.
-    """
-
-    def __init__(self, ray: Any, n: int) -> None:
-        self._ray = ray
-        made = ray.remote(num_cpus=0, max_restarts=0, max_task_retries=0)(_Member)
-        self._members = [made.remote() for _ in range(n)]
-        self._held: tuple[Any, ...] = ()
-        self._running: list[Any] = []
-
-    def map(self, fn: Callable[[Any, Any], Any], groups: Sequence[_Sent], params: Any) -> list[Any]:
-        """Call a function on every shard."""
-        shares, given = self._hold(groups), self._given(params)
-        members = zip(self._members, shares, strict=True)
-        calls = [member.each.remote(fn, given) for member, share in members if share]
-        return [one for part in self._get(calls) for one in part]
-
-    def map_reduce(
-        self, fn: Callable[[Any, Any], Any], groups: Sequence[_Sent], params: Any,
-        merge: Callable[[Any, Any], Any],
-    ) -> Any:  # fmt: skip
-        """Call a function on every shard and merge in the fixed tree."""
-        shares, given, every = self._hold(groups), self._given(params), len(groups)
-        members = zip(self._members, shares, strict=True)
-        calls = [
-            member.fold.remote(fn, merge, given, share.start, every)
-            for member, share in members
-            if share
-        ]
-        whole = self._members[0].call.remote(_whole, merge, every, *calls)
-        return self._get([*calls, whole], only=whole)
-
-    def end(self, seconds: float) -> None:
-        """End the processes; what runs gets some seconds."""
-        running, self._running = self._running, []
-        if running and seconds:
-            every = len(running)
-            self._ray.wait(running, num_returns=every, timeout=seconds, fetch_local=False)
-        for member in self._members:
-            self._ray.kill(member)
-
-    def _hold(self, groups: Sequence[_Sent]) -> list[range]:
-        """Have every process hold its share of the groups; return which they are."""
-        shares = _shares(len(groups), len(self._members))
-        refs = tuple(group.ref for group in groups)
-        if refs != self._held:
-            for member, share in zip(self._members, shares, strict=True):
-                member.hold.remote(*refs[share.start : share.stop])
-            self._held = refs
-        return shares
-
-    def _given(self, params: Any) -> Any:
-        """Return parameters as they are sent: once for all processes, if they are large."""
-        return params if _size(params) <= SMALL else self._ray.put(params)
-
-    def _get(self, calls: list[Any], only: Any = None) -> Any:
-        """Wait for calls, and raise the error of a shard as if it had happened here."""
-        lost, self._running = self._ray.exceptions, calls
-        try:
-            found = self._ray.get(calls if only is None else only)
-        except lost.RayTaskError as error:
-            cause = _cause(error)
-            if isinstance(cause, lost.RayError):  # what another process had made is lost
-                raise _LostError from error
-            raise cause from None
-        except lost.RayError as error:
-            raise _LostError from error
-        self._running = []
-        return found
-
-
-def _shares(n: int, n_members: int) -> list[range]:
-    """Cut groups into shares of about equal size, at places where the tree has few loose ends."""
-    step = 1
-    while 4 * step * n_members <= n:
-        step *= 2
-    cuts = [round(k * n / n_members / step) * step for k in range(n_members)]
-    return [range(a, b) for a, b in pairwise([*cuts, n])]
 
 
 def _call(fn: Callable[..., Any], *given: Any) -> Any:
