@@ -310,21 +310,3 @@ def test_pages_and_indexes_are_checked_too(many, tmp_path):
     with pytest.raises(InputError, match="is damaged"):
         restore_ledger(tmp_path / "b.db", tmp_path / "new.db")
     assert not (tmp_path / "new.db").exists()
-
-
-@pytest.mark.parametrize("new_place", ["postgresql"], indirect=True)
-def test_postgresqls_indexes_are_checked_where_amcheck_is_and_else_it_is_said(busy):
-    assert any("amcheck is not installed" in note for note in verify(busy.database).notes)
-    with busy.database.engine.begin() as connection:
-        there = connection.execute(
-            text("SELECT 1 FROM pg_available_extensions WHERE name = 'amcheck'")
-        ).first()
-        if there is None:
-            pytest.skip("amcheck is not there to be installed")
-        connection.execute(text("CREATE EXTENSION amcheck"))
-    try:
-        found = verify(busy.database)
-        assert (found.is_whole, found.notes) == (True, [])
-    finally:
-        with busy.database.engine.begin() as connection:
-            connection.execute(text("DROP EXTENSION amcheck"))

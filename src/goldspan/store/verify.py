@@ -125,7 +125,7 @@ def verify(
     say("pages", 0, 1)
     try:
         with database.read() as connection:
-            found.faults += _own_check(connection, found.notes, most)
+            found.faults += _own_check(connection, most)
             _read_the_rest(connection)
             with _scratch() as scratch:
                 _check_people(connection, found, most)
@@ -232,41 +232,11 @@ def foreign_faults(connection: Connection) -> list[str]:
     return [f"{table} row {row} names a row of {to} that is gone" for table, row, to, _ in links]
 
 
-def _own_check(connection: Connection, notes: list[str], most: int) -> list[str]:
-    """Return what the database itself says of its pages, links and indexes."""
-    if connection.dialect.name == "sqlite":
-        return (page_faults(connection) + foreign_faults(connection))[:most]
-    # Let PostgreSQL's extension amcheck look at the indexes, where it is installed
-    schema = connection.execute(
-        text(
-            "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace "
-            "WHERE e.extname = 'amcheck'"
-        )
-    ).scalar_one_or_none()
-    if schema is None:
-        notes.append(
-            "the indexes were not checked: PostgreSQL's extension amcheck is not installed"
-        )
+def _own_check(connection: Connection, most: int) -> list[str]:
+    """Return what SQLite itself says of its pages, links and indexes."""
+    if connection.dialect.name != "sqlite":
         return []
-    indexes = connection.execute(
-        text(
-            "SELECT c.oid, c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
-            "JOIN pg_am a ON a.oid = c.relam JOIN pg_namespace n ON n.oid = c.relnamespace "
-            "WHERE n.nspname = current_schema() AND a.amname = 'btree' AND i.indisvalid"
-        )
-    ).all()
-    faults: list[str] = []
-    for row in indexes:
-        try:
-            with connection.begin_nested():
-                check = f'SELECT "{schema}".bt_index_check(CAST(:index AS regclass), true)'
-                connection.execute(text(check), {"index": str(row.oid)})
-        except DBAPIError as error:
-            if getattr(error.orig, "sqlstate", None) == "42501":
-                notes.append("the indexes were not checked: this user may not call amcheck")
-                return faults
-            faults.append(f"index {row.relname}: {str(error.orig).strip().splitlines()[0]}")
-    return faults
+    return (page_faults(connection) + foreign_faults(connection))[:most]
 
 
 def _check_people(connection: Connection, found: Verification, most: int) -> None:
