@@ -151,7 +151,6 @@ def test_tokens_are_those_given_unless_they_are_to_be_cut():
     assert Pool.of(read_pool(line, "jsonl", tokens="fine")).words(0) == ["It", "'", "s", "5", "km"]
     bare = b'{"text": "It\'s 5km"}'
     assert Pool.of(read_pool(bare, "jsonl", tokens="space")).words(0) == ["It's", "5km"]
-    assert Pool.of(read_pool(bare, "jsonl", otherwise="words")).words(0) == ["It's", "5km"]
     with pytest.raises(FormatError, match="line 1, item 1: there are no tokens"):
         read_pool(bare, "jsonl", tokens="given")
     with pytest.raises(UnknownNameError, match="rule for tokens"):
@@ -163,8 +162,6 @@ def test_a_text_that_does_not_hold_its_tokens_is_refused_with_the_way_out():
     with pytest.raises(FormatError, match=r'item a: the text does not hold .*task.tokens = "fine"'):
         read_pool(line, "jsonl")
     assert Pool.of(read_pool(line, "jsonl", tokens="fine")).words(0) == ['"', "No", '"']
-    # A tagger of another rule was trained on tokens, and goes on.
-    assert Pool.of(read_pool(line, "jsonl", otherwise="words")).given[0] == "`` No ''"
 
 
 def test_repeated_tokens_are_found_one_after_the_other():

@@ -58,7 +58,6 @@ class Ray:
         memory: Bytes that a local cluster keeps for shards and results; what does not fit is put
             on the disk. By default a third of the machine's memory.
         retries: How often a lost task is done again.
-        dashboard: Whether a local cluster serves Ray's dashboard on this machine.
 
     Raises:
         InputError: A number makes no sense.
@@ -71,7 +70,7 @@ class Ray:
 
     def __init__(
         self, address: str = LOCAL, *, n_workers: int | None = None, memory: int | None = None,
-        retries: int = 3, dashboard: bool = False,
+        retries: int = 3,
     ) -> None:  # fmt: skip
         if n_workers is not None and (not isinstance(n_workers, int) or n_workers < 1):
             raise InputError(f"the number of processes must be at least 1, not {n_workers!r}")
@@ -86,7 +85,7 @@ class Ray:
         if find_spec("ray") is None:
             raise MissingExtraError("ray", "cluster", "the runner ray")
         self.address, self.n_workers, self.retries = address, n_workers, retries
-        self._memory, self._dashboard = memory, dashboard
+        self._memory = memory
         self._kept: dict[tuple[int, ...], tuple[list[weakref.ref[Any]], Any]] = {}
         self._ray: Any = None
         self._is_ours, self._is_closed, self._slots = False, False, 1
@@ -156,9 +155,7 @@ class Ray:
         if self._is_closed:
             return False
         if self._ray is None:
-            self._ray, self._is_ours = _connect(
-                self.address, self.n_workers, self._memory, self._dashboard
-            )
+            self._ray, self._is_ours = _connect(self.address, self.n_workers, self._memory)
             self._slots = max(1, int(self._ray.cluster_resources().get("CPU", 1)))
         return True
 
@@ -318,9 +315,7 @@ def _cause(error: Any) -> BaseException:
     return cause
 
 
-def _connect(
-    address: str, n_workers: int | None, memory: int | None, dashboard: bool
-) -> tuple[Any, bool]:
+def _connect(address: str, n_workers: int | None, memory: int | None) -> tuple[Any, bool]:
     """Start or join a cluster; return Ray, and whether it is to be left at the end."""
     settings: dict[str, Any] = {
         "address": address, "log_to_driver": False, "logging_level": logging.ERROR,
@@ -332,7 +327,7 @@ def _connect(
     if address == LOCAL:
         settings |= {
             "num_cpus": n_workers or usable_cores(), "object_store_memory": memory,
-            "include_dashboard": dashboard,
+            "include_dashboard": False,
         }  # fmt: skip
         # Ray lets its processes wait for all others: on a busy machine they would hardly run.
         quiet["RAY_worker_niceness"] = "0"

@@ -45,7 +45,6 @@ def read_pool(
     id: str | None = None,  # noqa: A002 - users' word
     document: str | None = None,  # Name of the column with the documents that items are part of
     tokens: str | None = None,  # How texts are cut into tokens
-    otherwise: str = "fine",  # How texts are cut that have no tokens
     max_decompressed: int | str | None = None,
 ) -> Crowd:
     """Read a pool: texts, a table of attributes, or the items of a crowd, with or without answers.
@@ -58,7 +57,7 @@ def read_pool(
         raise UnknownNameError("format of a pool", format, FORMATS)
     roles = {"text": text, "item": id, "doc": document}
     named = {role: name for role, name in roles.items() if name is not None}
-    options = ReadOptions(columns=named, tokens=otherwise, cut="expand", unlabelled="keep")
+    options = ReadOptions(columns=named, tokens="fine", cut="expand", unlabelled="keep")
     if is_dataframe(source):
         return texts.read(Source("<DataFrame>", table=source), options, tokens)
     file = open_source(source, max_decompressed=max_decompressed)
