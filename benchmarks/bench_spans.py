@@ -84,7 +84,6 @@ def run() -> list[Row]:
             _clean,
             _our_sentences,
             _peer_parse,
-            at_least=3,
             rounds=3,
         ),
         compare("exact F1 from ids (seqeval)", _both, _our_f1, _peer_f1, at_least=60),

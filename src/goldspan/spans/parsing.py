@@ -75,11 +75,6 @@ def parse(
     >>> parse(["B-PER", "I-PER", "O", "I-LOC"], policy="strict")
     [Span(type='PER', start=0, end=2)]
     """
-    if policy == "conlleval" and type(tags) is list:
-        try:
-            return _walk(tags, _firsts[encoding])  # type: ignore[index]
-        except (KeyError, TypeError):
-            pass  # something is no tag: all that is wrong is told below
     check_policy(policy)
     tags = listed(tags)
     codec, codes = _encode(tags, get_encoding(encoding))
@@ -122,65 +117,6 @@ def validate(tags: Sequence[str], encoding: str | Encoding = "BIO") -> list[TagE
     []
     """
     return parse_with_errors(tags, encoding)[1]
-
-
-MAX_WALKED = 1_000
-"""Tags whose successors are remembered; labels of PLAIN may be many."""
-_EDGE = object()
-"""Stands before the first tag and after the last one."""
-
-
-class _After(dict[object, "tuple[int, _After, str]"]):
-    """What may follow a tag: the bits of the pair, what may follow then, and the tag's type.
-
-    Pairs are looked up in the pair table as they are met, and found here from then on.
-    """
-
-    def __init__(self, tag: object, encoding: str, every: dict[object, _After]) -> None:
-        super().__init__()
-        self._tag, self._encoding, self._every = tag, encoding, every
-        every[tag] = self
-
-    def __missing__(self, tag: object) -> tuple[int, _After, str]:
-        both = [one for one in (self._tag, tag) if one is not _EDGE]
-        if any(isinstance(read_tag(one, get_encoding(self._encoding)), TagFault) for one in both):
-            raise KeyError(tag)
-        codec = _codec(frozenset(map(str, both)), self._encoding)
-        before, now = (-1 if one is _EDGE else codec.index[str(one)] for one in (self._tag, tag))
-        if len(self._every) >= MAX_WALKED:
-            self._every.clear()
-            _firsts.clear()
-        after = self._every.get(tag) or _After(tag, self._encoding, self._every)
-        found = codec.pair_rows[before][now], after, codec.type_name[now] if now >= 0 else ""
-        self[tag] = found
-        return found
-
-
-class _Firsts(dict[str, _After]):
-    """What may come first in an encoding, by any of its names."""
-
-    def __missing__(self, encoding: str) -> _After:
-        return self.setdefault(encoding, _After(_EDGE, get_encoding(encoding).name, {}))
-
-
-_firsts = _Firsts()
-
-
-def _walk(tags: list[str], after: _After) -> list[Span]:
-    """Read spans in the way of conlleval; a KeyError or a TypeError where something is no tag."""
-    # Sentences are short: array operations would cost more than this loop
-    found: list[Span] = []
-    begin, kind, new = 0, "", tuple.__new__  # half the time of Span's own constructor
-    for place, tag in enumerate(tags):
-        bits, after, now = after[tag]
-        if bits:
-            if bits & ENDED:
-                found.append(new(Span, (kind, begin, place)))
-            if bits & STARTS:
-                begin, kind = place, now
-    if after[_EDGE][0] & ENDED:
-        found.append(new(Span, (kind, begin, len(tags))))
-    return found
 
 
 @lru_cache(maxsize=256)
