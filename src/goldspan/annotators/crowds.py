@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 from goldspan.annotators.base import (
     AnnotationTask,
@@ -17,7 +18,7 @@ from goldspan.annotators.base import (
 )
 from goldspan.crowd import Crowd, read_crowd
 from goldspan.errors import InputError
-from goldspan.params import Seed
+from goldspan.params import Number, Seed
 from goldspan.protocols import PoolItem
 from goldspan.simulation import simulate_crowd
 
@@ -82,6 +83,8 @@ class SimulatedOptions:
 
     worker: str  # How it answers, in text: "flip(0.1)"
     truth: str  # File of the gold that it knows
+    # That an answer takes while the others work; 0: all take turns, as long as the plan says
+    seconds: Annotated[float, Number(0)] = 0.0
     seed: Seed = 0  # Of the random numbers
 
 
@@ -102,6 +105,7 @@ class ReplayOptions:
 
     answers: str  # File of the recorded crowd
     worker: str | None = None  # Who of it answers; by default who has the id of the entry
+    seconds: Annotated[float, Number(0)] = 0.0  # As of a simulated one
 
 
 class Replayed(_Known):

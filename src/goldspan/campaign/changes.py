@@ -55,6 +55,8 @@ FREE = (
     "aggregate.families",
     "redundancy.per_family",
     "prices.per_check",
+    "prices.hour",
+    "value",
 )
 """Sections, and keys of some, that may change."""
 LABELS = ("task.labels", "task.types")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -23,12 +24,13 @@ from goldspan.aggregation.plausibility import check_plausibility
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.keeping import KeptLabels, digest, files_of
 from goldspan.campaign.plan import ORDINAL, Layer, Plan
-from goldspan.campaign.protocols import Label, Offers, Picks
+from goldspan.campaign.protocols import SOMEBODY, Label, Offers, Picks
 from goldspan.campaign.suggestions import Apart
 from goldspan.crowd import Crowd
 from goldspan.crowd.layers import whole_ids, whole_index
 from goldspan.crowd.questions import Answer
 from goldspan.errors import InputError
+from goldspan.money import MICRO
 from goldspan.protocols import Runner, Serial
 from goldspan.spans.parts import cuts_of, fit
 from goldspan.workers import (
@@ -48,6 +50,7 @@ from goldspan.workers.stopping import (
     item_gain,
     learn_habits,
     pair_gain,
+    per_item,
     posterior_of,
 )
 from goldspan.workers.verdicts import DROP, LOOK, state_workers
@@ -546,11 +549,19 @@ class QualificationTest:
 # round is theirs alone: people are asked when the labels know what models said. The posterior is
 # that of the campaign's own method on the whole pool; no gold is looked at but that of gold
 # questions.
+#
+# With `value.mistake` a wrong label has a price, and with `prices.hour` so has an hour: the gain is
+# then the mistakes that an answer is expected to save, and a round is what saves most beyond its
+# price and the time until its last answer. Where nothing does, the campaign ends.
 
 CLOSER = 20_000
 """So many items, the most promising for the mean worker, are looked at worker by worker."""
 _FREE = 1e-3
 """What costs nothing counts as this part of a millionth: the better of two is first."""
+VALUE = "value"
+"""Why a round buys nothing where a wrong label has a price."""
+SHORTER = 2**0.5
+"""By so much the next round that is tried is shorter."""
 _NOTHING = 1e-9
 """An answer that is expected to gain no more is not bought."""
 
@@ -567,7 +578,8 @@ class AskingByGain:
     def ask(self, crowd: Crowd, result: Consensus, label: Label, left: int) -> Picks:
         """Choose the answers that promise most for their price, in all layers together."""
         results = results_of(self.inputs.plan, result)
-        layers = [Gains.of(one, crowd, weight) for _, weight, one in results]
+        has_value = self.inputs.plan.value.mistake_micro > 0
+        layers = [Gains.of(one, crowd, w, in_mistakes=has_value) for _, w, one in results]
         promised = sum((one.promised for one in layers), np.zeros(crowd.n_items))
         closed = pc.is_in(crowd.item_ids, pa.array([*self.inputs.control], pa.string()))
         promised[closed.to_numpy(zero_copy_only=False)] = 0
@@ -581,16 +593,25 @@ class AskingByGain:
         item = _coded(offers.items, crowd.item_ids)
         gain = sum((one.of_offers(item, offers.workers) for one in layers), np.zeros(len(item)))
         counts = dict(zip(names, told[order].tolist(), strict=True))
-        return self._cheapest(offers, gain, counts, left)
+        if has_value:
+            begin = next(iter(self.ledger.events())).time
+            serial = (label.now() - begin) / 1000 / max(1, len(crowd.latest))
+            return self._worthwhile(offers, gain, counts, left, len(crowd.latest), serial)
+        kept = np.flatnonzero(gain > _NOTHING)
+        prices = np.maximum(np.array(offers.prices, np.float64)[kept], _FREE)
+        ranked = self._order(offers, kept, np.log(gain[kept] / prices))
+        taken, is_dear = self._take(offers, ranked, counts, left, self.inputs.plan.select.batch)
+        return self._places(offers, taken, "money" if is_dear else GAIN)
 
-    def _cheapest(
-        self, offers: Offers, gain: Floats, counts: Mapping[str, int], left: int
-    ) -> Picks:
-        """Take the answers of largest gain per price as far as money reaches."""
-        batch, most = self.inputs.plan.select.batch, self.inputs.plan.redundancy.max
-        room, whom, models = dict(offers.room), dict[str, str](), dict[str, str]()
+    def _take(
+        self, offers: Offers, order: Sequence[int], counts: Mapping[str, int], left: int,
+        batch: int, shifts: Shifts | None = None,
+    ) -> tuple[list[int], bool]:  # fmt: skip
+        """Take offers in an order as far as money and time reach; say if one was too dear."""
+        most, room = self.inputs.plan.redundancy.max, dict(offers.room)
+        whom, models = dict[str, int](), dict[str, int]()
         is_dear = False
-        for n in self._order(offers, gain):
+        for n in order:
             if len(whom) == batch:  # what models promise less than people wait for the next round
                 break
             item, worker, price = offers.items[n], offers.workers[n], offers.prices[n]
@@ -601,33 +622,90 @@ class AskingByGain:
             if price > left:
                 is_dear = True
                 continue
-            asked[item] = worker
+            if shifts is not None and not shifts.add(worker):
+                continue
+            asked[item] = n
             left -= price
             if worker in room:
                 room[worker] -= 1
         if len(models) >= batch:
             whom = {}
-        stopped = "" if models or whom else "money" if is_dear else GAIN
-        return self._places(whom, models, stopped)
+        return [*models.values(), *whom.values()], is_dear
 
-    def _places(self, whom: dict[str, str], models: dict[str, str], stopped: str) -> Picks:
-        """Return the items of the answers, and how many each then wants."""
+    def _worthwhile(
+        self, offers: Offers, saved: Floats, counts: Mapping[str, int], left: int, n_before: int,
+        serial: float,
+    ) -> Picks:  # fmt: skip
+        """Take the answers that save more mistakes than they, and the wait for them, cost."""
+        # A round at most doubles the answers: what it expects rests on those that there are
+        hour = self.inputs.plan.prices.hour_micro
+        worth = self.inputs.plan.value.mistake_micro * saved
+        prices = np.array(offers.prices, np.float64)
+        net = worth - prices
+        kept = np.flatnonzero(net > 0)
+        order = self._order(offers, kept, net[kept])
+        shifts, best = Shifts(offers.seconds, serial), list[int]()
+        _, is_dear = self._take(offers, order, counts, left, n_before)
+        if is_dear:  # the money ends before what is worth it: it goes where it saves most
+            order = self._order(offers, kept, net[kept] / np.maximum(prices[kept], _FREE))
+        most, per_hour = 0.0, 0.0
+        while True:
+            taken, _ = self._take(offers, order, counts, left, n_before, shifts)
+            if not taken:
+                break
+            total, hours = float(net[taken].sum()), shifts.last / 3600
+            per_hour = max(per_hour, total / hours if hours else 0.0)
+            if total - hour * hours > most:
+                most, best = total - hour * hours, taken
+            if not hour or not hours:
+                break
+            shifts = Shifts(offers.seconds, serial, shifts.last / SHORTER)
+        per_money = float((worth / np.maximum(prices, _FREE)).max(initial=0.0))
+        picks = self._places(offers, best, "money" if is_dear else VALUE)
+        return replace(picks, saves={"per_money": per_money, "per_hour": per_hour / MICRO})
+
+    def _places(self, offers: Offers, taken: Sequence[int], stopped: str) -> Picks:
+        """Return the items of the answers, and how many each then wants; or why there are none."""
+        whom, models = dict[str, str](), dict[str, str]()
+        for n in taken:
+            asked = models if offers.workers[n] in offers.models else whom
+            asked[offers.items[n]] = offers.workers[n]
         before = {row["item"]: row["wanted"] for row in self.ledger.slots().to_pylist()}
         every = dict.fromkeys([*models, *whom])
         new = tuple(item for item in every if item not in before)
         wanted = {i: before.get(i, 0) + (i in models) + (i in whom) for i in every}
         more = {item: n for item, n in wanted.items() if item in before or n > 1}
-        return Picks(new, (GAIN,) * len(new), stopped, more, whom, models)
+        return Picks(new, (GAIN,) * len(new), "" if taken else stopped, more, whom, models)
 
-    def _order(self, offers: Offers, gain: Floats) -> list[int]:
-        """Sort the answers by value; those of equal value in an order that the seed decides."""
-        kept = np.flatnonzero(gain > _NOTHING)
-        prices = np.maximum(np.array(offers.prices, np.float64)[kept], _FREE)
-        value = np.round(np.log(gain[kept] / prices), 9)  # equal but for the last bits: a tie
+    def _order(self, offers: Offers, kept: Ints, value: Floats) -> list[int]:
+        """Sort some answers by value; those of equal value in an order that the seed decides."""
+        value = np.round(value, 9)  # equal but for the last bits: a tie
         seed = self.inputs.plan.seed
         drawn = [hash64(f"{seed}\0{offers.items[n]}\0{offers.workers[n]}") for n in kept.tolist()]
         order = np.lexsort((np.array(drawn, np.uint64), -value))
         return [int(n) for n in kept[order]]
+
+
+class Shifts:
+    """How long everybody works in a round: side by side, or one after another in one queue."""
+
+    def __init__(
+        self, seconds: Mapping[str, float], serial: float, deadline: float = float("inf")
+    ) -> None:
+        # Seconds that an answer takes of those who work side by side, and of all others together
+        self.seconds, self.serial, self.deadline = seconds, serial, deadline
+        self._load = Counter[str]()
+        self.last = 0.0  # When the last of them is done, in seconds
+
+    def add(self, worker: str) -> bool:
+        """Give a worker another answer, if it is done by the deadline."""
+        queue = worker if worker in self.seconds else SOMEBODY
+        end = self._load[queue] + self.seconds.get(worker, self.serial)
+        if end > self.deadline:
+            return False
+        self._load[queue] = end  # type: ignore[assignment]
+        self.last = max(self.last, end)
+        return True
 
 
 @dataclass(frozen=True)
@@ -635,22 +713,29 @@ class Gains:
     """What answers promise for one layer, or for the only question."""
 
     result: Consensus
-    weight: float
+    weight: Floats  # [n_items of the result], what a unit of gain counts for
     habits: Habits
     probs: Floats  # [n_tokens, J], the posterior
     index: Ints  # [n_items], of which item of the campaign every item of the result is a part
     promised: Floats  # [n], by item of the campaign, of the mean worker
 
     @classmethod
-    def of(cls, result: Consensus, crowd: Crowd, weight: float) -> Gains:
-        """Work them out for the items of a campaign, those of `crowd`."""
+    def of(
+        cls, result: Consensus, crowd: Crowd, weight: float, *, in_mistakes: bool = False
+    ) -> Gains:
+        """Work them out for the items of a campaign, those of `crowd`; if so in mistakes saved."""
         ids, part = whole_index(result.crowd)
         index = _coded(ids, crowd.item_ids)[part]
         habits = learn_habits(result)
         probs = posterior_of(result, habits)
-        own = weight * item_gain(probs, result.crowd.offsets, habits.mean)
+        weights = np.full(result.crowd.n_items, weight)
+        if in_mistakes:  # an answer that takes a share of the doubt takes that share of them
+            doubt = per_item(np.add, 1 - np.square(probs).sum(axis=1), result.crowd.offsets, 0.0)
+            mistakes = weights * mistakes_of(result, probs)
+            weights = np.divide(mistakes, doubt, out=np.zeros_like(doubt), where=doubt > 0)
+        own = weights * item_gain(probs, result.crowd.offsets, habits.mean)
         promised = np.bincount(index, own, crowd.n_items).astype(np.float64)
-        return cls(result, weight, habits, probs, index, promised)
+        return cls(result, weights, habits, probs, index, promised)
 
     def of_offers(self, item: Ints, workers: list[str]) -> Floats:
         """Return the gain of answers of workers to items of the campaign, float64 [n_offers]."""
@@ -661,12 +746,30 @@ class Gains:
         part, worker = order[at], _coded(workers, crowd.worker_ids)[offer]
         # -1 is the mean worker
         tables = np.concatenate([self.habits.tables, self.habits.mean[None]])
-        gain = self.weight * pair_gain(self.probs, crowd.offsets, tables, part, worker)
+        gain = self.weight[part] * pair_gain(self.probs, crowd.offsets, tables, part, worker)
         if self.result.families is not None:
             names = [workers[n] for n in offer.tolist()]
             added = _added(self.result.families, crowd, names, part)
             gain = np.where(added < IDLE, 0.0, gain * added)
         return np.bincount(offer, gain, len(item)).astype(np.float64)
+
+
+def mistakes_of(result: Consensus, probs: Floats) -> Floats:
+    """Return the expected wrong labels of every item, float64 [n_items].
+
+    Of spans they are the expected wrong tokens, divided by the mean length of a span.
+    """
+    wrong = per_item(np.add, 1 - probs.max(axis=1), result.crowd.offsets, 0.0)
+    spans = result.span_array
+    return wrong if not len(spans) else wrong * len(spans) / (spans.end - spans.start).sum()
+
+
+def expected_mistakes(plan: Plan, result: Consensus) -> float:
+    """Return how many labels of all layers are expected to be wrong, by the weights of these."""
+    found = 0.0
+    for _, weight, one in results_of(plan, result):
+        found += weight * mistakes_of(one, posterior_of(one, learn_habits(one))).sum()
+    return float(found)
 
 
 SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")

@@ -31,9 +31,11 @@ from goldspan.campaign.judging import (
     CHOICE,
     GAIN,
     SEEN,
+    VALUE,
     VERDICTS,
     AskingByGain,
     aggregating,
+    expected_mistakes,
     gold_free_warnings,
     items_for,
     judge,
@@ -479,6 +481,7 @@ _WHY = {
     MONEY: "the money does not pay for another item",
     POOL: "no item of the pool is left to pick",
     GAIN: "no annotator who can still be asked is expected to make a label more certain",
+    VALUE: "no answer saves more than it and the wait for it cost",
     UNANSWERED: "nobody answered anything",
 }
 
@@ -678,6 +681,8 @@ class Campaign:
             with self.progress.frozen():
                 found = self._pick_answers(left)
             chosen = {"more": found.more, "whom": found.whom, "models": found.models}
+            if found.saves is not None:
+                chosen["saves"] = found.saves
         else:
             trained = self.progress.trained if number > 1 else None
             found = self.steps.select.pick(number, self.progress.picked, trained, left)
@@ -787,6 +792,8 @@ class Campaign:
         if self.inputs.plan.select.errors:
             kept = self._kept(ERRORS, name, lambda: self._errors(evaluation))
             wrong |= {"wrong": {"items": len(kept["wrong"]), "of": sum(map(len, kept.values()))}}
+        if self.inputs.plan.value.mistake_micro and found.result is not None:
+            wrong["mistakes"] = expected_mistakes(self.inputs.plan, found.result)
         return {
             "round": number,
             "picked": len(picks["items"]) + len(picks.get("more", ())),

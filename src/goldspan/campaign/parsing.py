@@ -378,6 +378,19 @@ def _money(plan: Any) -> Iterator[str]:
         )
 
 
+def _value(plan: Any) -> Iterator[str]:
+    if not plan.value.mistake_micro:
+        if plan.prices.hour_micro:
+            yield "prices.hour: belongs to value.mistake: say what a wrong label costs, too"
+        return
+    if plan.redundancy.by != "gain":
+        yield 'value.mistake: decides what rounds buy: set redundancy.by = "gain"'
+    if plan.budget.money is None:
+        yield "value.mistake: is an amount of money: say what may be spent at most, budget.money"
+    if "batch" in plan.select.model_fields_set:
+        yield "select.batch: with value.mistake a round buys what is worth it: leave batch out"
+
+
 def _has_prices(plan: Any) -> bool:
     """Whether workers of a mixed workforce have prices of their own."""
     tables = [one.get("prices") for one in plan.crowd.tables]
@@ -536,6 +549,7 @@ _CHECKS: tuple[Check, ...] = (
     _provider,
     _control,
     _money,
+    _value,
     _per_money,
     _select,
     _aggregate,

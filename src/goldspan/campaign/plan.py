@@ -259,6 +259,7 @@ class Prices(Section):
     per_answer: Money = 0
     per_token: Money = 0
     per_check: Money = newer(default=0)  # Of a check of the audit, whoever makes it
+    hour: Money = newer(default=0)  # What it costs to wait an hour for the end; belongs to [value]
     currency: Currency = ""
 
     @cached_property
@@ -275,6 +276,23 @@ class Prices(Section):
     def check_micro(self) -> int:
         """`per_check` in millionths of the currency unit."""
         return to_micro(self.per_check)
+
+    @cached_property
+    def hour_micro(self) -> int:
+        """`hour` in millionths of the currency unit."""
+        return to_micro(self.hour)
+
+
+class Value(Section):
+    """What right labels are worth: with it, every decision of a campaign has one currency."""
+
+    # What a wrong label costs whoever uses it; rounds then buy what saves more than it costs
+    mistake: Money = 0
+
+    @cached_property
+    def mistake_micro(self) -> int:
+        """`mistake` in millionths of the currency unit."""
+        return to_micro(self.mistake)
 
 
 class Budget(Section):
@@ -413,6 +431,7 @@ class Plan(Section):
     control: Control | None = None
     judging: Judging = Judging()
     prices: Prices = Prices()
+    value: Value = newer(default=Value())
     budget: Budget = Budget()
     select: Selecting = Selecting()
     aggregate: AggregateSection = AggregateSection()

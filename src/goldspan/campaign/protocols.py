@@ -37,6 +37,8 @@ class Picks:
     whom: Mapping[str, str] = field(default_factory=dict)
     # The model that is asked about an item besides, or alone
     models: Mapping[str, str] = field(default_factory=dict)
+    # Where a wrong label has a price: what the next unit of money and the next hour save
+    saves: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class Offers:
     # How many answers may still be asked of a worker; who is missing has no limit
     room: dict[str, int] = field(default_factory=dict)
     models: set[str] = field(default_factory=set)  # Workers who are models
+    # Seconds that an answer takes of workers who work side by side, as far as that is known
+    seconds: dict[str, float] = field(default_factory=dict)
 
     def add(self, item: str, worker: str, price: int) -> None:
         """Add one."""
@@ -270,6 +274,8 @@ class RoundEnded(CampaignEvent):
         line = f"round {self.round}: {facts['items']} items, {facts['answers']} answers"
         if facts["cap"] is not None:
             line += f", spent {from_micro(facts['spent'])} of {from_micro(facts['cap'])}"
+        if "mistakes" in facts:
+            line += f", {facts['mistakes']:.1f} labels expected to be wrong"
         if score is not None:
             line += f", the {facts['model']} scores {100 * score['value']:.1f}"
             line += f" ({100 * score['low']:.1f} to {100 * score['high']:.1f})"

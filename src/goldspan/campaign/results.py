@@ -128,7 +128,9 @@ class CampaignRecord:
             each, of a mixed workforce of those who cost least; `saving`: the share of that which
             was not spent, below 0 if more was; `everything`: what the whole pool costs with the
             most answers each; `checks` of the audit, if any: their number `n`, `cost` and median
-            `seconds`. None where nobody is paid.
+            `seconds`; where a mistake has a price also what `waiting` and the expected `mistakes`
+            come to, and what the next unit of money and the next hour are expected to save in
+            mistakes, less their price (`saves`). None where nobody is paid.
         counts: items, answers and gold questions; items of the pool; `awaited`: answers that
             are still to come to what was picked.
         guidelines: The versions of label set and guideline: `version`, `labels`, `hash`, `time`
@@ -368,6 +370,21 @@ def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd) -> dict[str, Any]:
         "saving": 1 - totals.spent / fixed if fixed else 0.0,
         "everything": sum(costs.values()),
         **({"checks": work_of(checks)} if checks else {}),
+        **_worth(ledger, plan),
+    }
+
+
+def _worth(ledger: SqlLedger, plan: Plan) -> dict[str, Any]:
+    """Return what the wait and the mistakes cost beside the money, where a mistake has a price."""
+    rounds = list(ledger.records("round").values())
+    if not plan.value.mistake_micro or not rounds:
+        return {}
+    hours, mistakes = rounds[-1]["hours"], rounds[-1]["mistakes"]
+    saves = [one["saves"] for one in ledger.records("picks").values() if "saves" in one]
+    return {
+        "waiting": round(hours * plan.prices.hour_micro),
+        "mistakes": round(mistakes * plan.value.mistake_micro),
+        "saves": saves[-1] if saves else None,
     }
 
 

@@ -129,7 +129,12 @@ def _work(inputs: CampaignInputs) -> Iterator[str]:
     first, batch = plan.select.first or plan.select.batch, plan.select.batch
     low, high = plan.redundancy.min, plan.redundancy.max
     if plan.redundancy.by == GAIN:
-        later = f"later {batch} answers by gain per price"
+        has_value = plan.value.mistake_micro > 0
+        later = (
+            "later what saves most beyond its price"
+            if has_value
+            else (f"later {batch} answers by gain per price")
+        )
         yield f"rounds: {first} items by {plan.select.by!r}, {later}"
         yield f"answers: {low} per item of the first round; at most {high} per item"
     else:
@@ -205,6 +210,9 @@ def _costs(inputs: CampaignInputs) -> Iterator[str]:
         yield f"budget: {cap}{unit}, which pays for everything in any case"
     else:
         yield f"budget: {cap}{unit}, which pays for about {least} to {most} items"
+    if plan.value.mistake_micro:
+        hour, mistake = from_micro(plan.prices.hour_micro), from_micro(plan.value.mistake_micro)
+        yield f"value: a wrong label costs {mistake}{unit}, an hour until the end {hour}{unit}"
     if found["opening"]:
         yield f"workers: {_entry(found, plan, unit)}"
 
@@ -224,7 +232,10 @@ def _end(inputs: CampaignInputs) -> Iterator[str]:
     stop, hours = inputs.plan.stop, inputs.plan.budget.hours
     hard = ["the money is spent"] if inputs.plan.is_paid else []
     is_by_gain = inputs.plan.redundancy.by == GAIN
-    hard += ["no answer promises anything" if is_by_gain else "the pool is labelled"]
+    if inputs.plan.value.mistake_micro:
+        hard += ["no answer saves more than it costs"]
+    else:
+        hard += ["no answer promises anything" if is_by_gain else "the pool is labelled"]
     hard += [] if hours is None else [f"{hours:g} hours are over"]
     hard += [rule.planned for rule in stop.rules if rule.is_hard]
     yield f"ends when {' or '.join(hard)}"

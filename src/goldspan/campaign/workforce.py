@@ -37,6 +37,7 @@ from goldspan.campaign.protocols import Offers
 from goldspan.crowd import Crowd
 from goldspan.errors import InputError
 from goldspan.protocols import Price
+from goldspan.simulation.crowd import BEGIN
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -136,7 +137,7 @@ class Workforce(AnsweringCrowd):
     def now(self) -> int:
         """Return the campaign's time: without people it is that which the answers took."""
         if not self.has_people:
-            return super().now()
+            return self._last if self._seconds else super().now()
         if self._clock is None:
             self._clock = open_clock(self.ledger)
         return self._clock()
@@ -170,10 +171,28 @@ class Workforce(AnsweringCrowd):
                 return
             if kept is None:
                 self._tell_models()
-                self.ledger.record(ASKED, key, {"items": asks}, self.now())
-            for worker, names in asks.items():
-                self._ask(worker, names)
+                body = {"items": asks, **({"begin": self.now()} if self._seconds else {})}
+                self.ledger.record(ASKED, key, body, self.now())
+            self._begin = self.ledger.records(ASKED)[key].get("begin", 0)
+            # Who is done first comes first: the ledger's time never goes back
+            took = {w: len(names) * self._seconds.get(w, 0.0) for w, names in asks.items()}
+            for worker in sorted(asks, key=took.__getitem__):
+                self._ask(worker, asks[worker])
             before = asks
+
+    @cached_property
+    def _seconds(self) -> dict[str, float]:
+        """What an answer of each takes, if the plan says it of anybody: they work side by side."""
+        own = {w: getattr(one.options, "seconds", 0.0) for w, one in self.machines.items()}
+        if self.has_people or not any(own.values()):
+            return {}
+        return {w: seconds or self.inputs.plan.crowd.seconds for w, seconds in own.items()}
+
+    @cached_property
+    def _last(self) -> int:
+        """When the last answer was given."""
+        given = self.ledger.crowd().latest.submitted
+        return BEGIN if given is None else int(given.max(initial=BEGIN))
 
     def _read(self) -> None:
         super()._read()
@@ -200,7 +219,7 @@ class Workforce(AnsweringCrowd):
         for item in items:
             row = rows[item]
             free = row["wanted"] - row["leased"] - row["filled"]
-            for worker, cost in self._order(item, whom.get(item)) if free > 0 else ():
+            for worker, cost in self._order(item, whom.get(item), asks) if free > 0 else ():
                 if free > 0 and cost <= left and self._may(worker, asks.get(worker, ())):
                     asks.setdefault(worker, []).append(item)
                     free, left = free - 1, left - cost
@@ -224,6 +243,7 @@ class Workforce(AnsweringCrowd):
             return found
         self._read()
         found.models.update(w for w, one in self.machines.items() if one.entry.kind in MODELS)
+        found.seconds.update(dict.fromkeys(self.machines, 0.0) if people else self._seconds)
         for worker, machine in self.machines.items():
             limit = machine.entry.limit
             if limit is not None:
@@ -233,7 +253,9 @@ class Workforce(AnsweringCrowd):
                     found.add(item, worker, self._most(worker, item))
         return found
 
-    def _order(self, item: str, chosen: Sequence[str] | None) -> Iterator[tuple[str, int]]:
+    def _order(
+        self, item: str, chosen: Sequence[str] | None, asks: Mapping[str, Sequence[str]]
+    ) -> Iterator[tuple[str, int]]:
         """Yield who can be asked about an item, and the most that it costs: the cheapest first."""
         # Whom the round chose are asked alone: others lost the comparison
         if chosen is not None:
@@ -253,7 +275,10 @@ class Workforce(AnsweringCrowd):
         costs = {worker: self._most(worker, item) for worker in able}
         there = {self._families.get(w) for w, had in self._asked.items() if item in had} - {None}
         later = []
-        for worker in sorted(able, key=costs.__getitem__):
+        rank = costs
+        if self.inputs.plan.value.mistake_micro:  # a first round is to learn who is worth the price
+            rank = {w: len(self._asked.get(w, ())) + len(asks.get(w, ())) for w in able}
+        for worker in sorted(able, key=rank.__getitem__):
             family = self._families.get(worker)
             if family is not None and family in there:
                 later.append(worker)
@@ -301,7 +326,7 @@ class Workforce(AnsweringCrowd):
             for batch in self._batches(worker, [n for n in names if n in had or n in waiting], had):
                 for answer in self.machines[worker].label([self._items[item] for item in batch]):
                     if answer.item in waiting:
-                        self._keep(worker, answer)
+                        self._keep(worker, answer, 1 + names.index(answer.item))
                         del waiting[answer.item]
         except InputError:
             if self.has_people:  # who may take the places until it works again
@@ -326,8 +351,8 @@ class Workforce(AnsweringCrowd):
         price = Price(self._most(worker, item))
         return bool(self.ledger.lease(worker, self.now(), LEASE_SECONDS, 1, [item], price=price))
 
-    def _keep(self, worker: str, answer: ItemAnswer) -> None:
-        """Keep an answer and pay for it; where there is none, give the place back."""
+    def _keep(self, worker: str, answer: ItemAnswer, n: int) -> None:
+        """Keep the n-th answer of a pass and pay for it; if there is none, give the place back."""
         item = answer.item
         labels = answer.labels(self.inputs.codec, len(self._items[item].tokens))
         if labels is None:
@@ -336,6 +361,9 @@ class Workforce(AnsweringCrowd):
             self._skipped[worker].add(item)
             return
         given = self.now() if self.has_people else self._time_after(self._n_answers + 1)
+        if self._seconds:
+            done = self._begin + round(1000 * n * self._seconds[worker])
+            self._last = given = max(self._last, done)
         self._submit(worker, item, labels, given, answer.cost)
 
 

@@ -210,6 +210,12 @@ def _summary(record: CampaignRecord) -> Iterator[str]:
             fixed = f"the {from_micro(money['fixed'])}{unit} that these items cost with {each}"
             yield f"saved: {100 * money['saving']:.0f} % of {fixed}"
         yield f"all items with {each} would cost {from_micro(money['everything'])}{unit}"
+        if "mistakes" in money:
+            waiting, wrong = money["waiting"], money["mistakes"]
+            yield (
+                f"together: {from_micro(money['spent'] + waiting + wrong)}{unit}, of which "
+                f"{from_micro(waiting)} for the wait and {from_micro(wrong)} for mistakes"
+            )
     if record.stop is not None:
         cost = (record.certificate or {}).get("cost") or ""
         yield f"stopped: {record.stop['why']}{cost}"

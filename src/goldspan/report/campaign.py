@@ -291,7 +291,24 @@ def bill_rows(record: CampaignRecord) -> list[tuple[str, str]]:
         words = f"{with_unit(record, done['cost'])} for {counted(done['n'], 'check')}{each}"
         rows.append(("Audit", words))
     everything = f"{with_unit(record, money['everything'])} for the whole pool with {k} each"
-    return [*rows, ("Everything", everything)]
+    return [*rows, ("Everything", everything), *_worth_rows(record, money)]
+
+
+def _worth_rows(record: CampaignRecord, money: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the parts of what a campaign costs, where a mistake has a price."""
+    if "mistakes" not in money:
+        return
+    parts = [money[key] for key in ("spent", "waiting", "mistakes")]
+    last = record.rounds[-1]
+    paid, waited, wrong = (with_unit(record, part) for part in parts)
+    yield "Waiting", f"{waited} for {last['hours']:,.1f} hours"
+    yield "Mistakes", f"{wrong} for {last['mistakes']:,.1f} labels that are expected to be wrong"
+    yield "Together", f"{with_unit(record, sum(parts))}, of which {paid} are paid"
+    if saves := money["saves"]:
+        unit = f"The next {currency_of(record) or 'unit of money'}"
+        yield unit, f"would save {saves['per_money']:,.2f} in mistakes"
+        hour = f"would save {saves['per_hour']:,.2f} in mistakes, less what the answers cost"
+        yield "The next hour", hour
 
 
 def _bars(ax: Axes, items: Sequence[int]) -> None:
