@@ -87,6 +87,10 @@ STUDIES: dict[str, tuple[str, str]] = {
         "studies.selection_ner.full:study",
         "which share of CoNLL-2003 gives 99 % of the F1 that all of it gives",
     ),
+    "value": (
+        "studies.value:study",
+        "one currency for money, time and mistakes: campaigns beside fixed redundancy",
+    ),
 }
 
 WITH_PICTURE = frozenset(

@@ -275,9 +275,12 @@ class Workforce(AnsweringCrowd):
         costs = {worker: self._most(worker, item) for worker in able}
         there = {self._families.get(w) for w, had in self._asked.items() if item in had} - {None}
         later = []
-        rank = costs
-        if self.inputs.plan.value.mistake_micro:  # a first round is to learn who is worth the price
-            rank = {w: len(self._asked.get(w, ())) + len(asks.get(w, ())) for w in able}
+        rank: Mapping[str, float] = costs
+        if self.inputs.plan.value.mistake_micro:
+            # A first round is to learn who is worth it: it spends as much on everybody
+            hour = self.inputs.plan.prices.hour_micro / 3600 / max(1, len(able))
+            given = {w: 1 + len(self._asked.get(w, ())) + len(asks.get(w, ())) for w in able}
+            rank = {w: n * (costs[w] + hour * self._seconds.get(w, 0.0)) for w, n in given.items()}
         for worker in sorted(able, key=rank.__getitem__):
             family = self._families.get(worker)
             if family is not None and family in there:
