@@ -14,7 +14,7 @@ from campaign.test_workforce import ANN, BEN, crowd
 from campaign.tiny import campaign_of, ends_with_the_same_log, plan_of
 from cli.test_cli import goldspan_run
 from goldspan.campaign import CampaignRecord, read_inputs, read_plan
-from goldspan.campaign.judging import AskingByGain, Gains
+from goldspan.campaign.judging import AskingByGain, Gains, expected_mistakes
 from goldspan.errors import FaultsError
 from goldspan.workers.stopping import learn_habits, posterior_of
 
@@ -125,6 +125,19 @@ def test_what_is_fast_and_dear_is_bought_where_an_hour_is(begun):  # noqa: F811
     assert asked == {"0": {"kim"}, "50": {"eve"}}
 
 
+def test_checks_are_worth_it_where_they_save_more_than_they_cost(begun):  # noqa: F811
+    changes = {"prices": {"per_check": "0.1"}, "value": {"mistake": "2"}}
+    plan, result = read_plan(valued(changes)), begun.progress.result
+    probs = posterior_of(result, learn_habits(result))
+    each = 1 - probs.max(axis=1)
+    found = expected_mistakes(plan, result)
+    assert found["mistakes"] == pytest.approx(each.sum())
+    worth = each[2 * each > 0.1]
+    assert 0 < len(worth) < len(each)
+    saves = round(2_000_000 * worth.sum())
+    assert found["checks"] == {"items": len(worth), "cost": 100_000 * len(worth), "saves": saves}
+
+
 def test_workers_with_a_speed_of_their_own_work_side_by_side(folder):  # noqa: F811
     campaign = campaign_of(
         folder, crowd=crowd(*SLOW), redundancy={"min": 3, "max": 3}, judging={"drop": False},
@@ -140,7 +153,7 @@ def test_broken_off_at_any_call_it_ends_with_the_same_log(folder):  # noqa: F811
     changes = {"crowd": crowd(*SLOW), "model": {"name": "none"}, "prices": {"hour": "1"}}
     plan = valued({**changes, "redundancy": {**GAIN, "max": 3}})
     inputs = read_inputs(read_plan(plan), folder)
-    ends_with_the_same_log(folder, inputs, 11)
+    ends_with_the_same_log(folder, inputs, 47)
 
 
 def test_the_example_ends_by_itself_and_tells_the_three_parts(tmp_path):

@@ -764,12 +764,25 @@ def mistakes_of(result: Consensus, probs: Floats) -> Floats:
     return wrong if not len(spans) else wrong * len(spans) / (spans.end - spans.start).sum()
 
 
-def expected_mistakes(plan: Plan, result: Consensus) -> float:
-    """Return how many labels of all layers are expected to be wrong, by the weights of these."""
-    found = 0.0
+def expected_mistakes(plan: Plan, result: Consensus) -> dict[str, Any]:
+    """Return how many labels of all layers are expected to be wrong, by the weights of these.
+
+    Where a check has a price, `checks` are those of the items that would save more than they cost:
+    how many, their `cost`, and what they would save, `saves`, in millionths.
+    """
+    wrong: Counter[str] = Counter()
     for _, weight, one in results_of(plan, result):
-        found += weight * mistakes_of(one, posterior_of(one, learn_habits(one))).sum()
-    return float(found)
+        ids, part = whole_index(one.crowd)
+        found = mistakes_of(one, posterior_of(one, learn_habits(one)))
+        each = np.bincount(part, weight * found, len(ids)).tolist()
+        wrong.update(dict(zip(ids, each, strict=True)))
+    facts: dict[str, Any] = {"mistakes": float(sum(wrong.values()))}
+    if price := plan.prices.check_micro:
+        saved = [plan.value.mistake_micro * one for one in wrong.values()]
+        worth = [one for one in saved if one > price]
+        cost = price * len(worth)
+        facts["checks"] = {"items": len(worth), "cost": cost, "saves": round(sum(worth))}
+    return facts
 
 
 SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")

@@ -793,7 +793,7 @@ class Campaign:
             kept = self._kept(ERRORS, name, lambda: self._errors(evaluation))
             wrong |= {"wrong": {"items": len(kept["wrong"]), "of": sum(map(len, kept.values()))}}
         if self.inputs.plan.value.mistake_micro and found.result is not None:
-            wrong["mistakes"] = expected_mistakes(self.inputs.plan, found.result)
+            wrong |= expected_mistakes(self.inputs.plan, found.result)
         return {
             "round": number,
             "picked": len(picks["items"]) + len(picks.get("more", ())),

@@ -304,6 +304,10 @@ def _worth_rows(record: CampaignRecord, money: Mapping[str, Any]) -> Iterator[tu
     yield "Waiting", f"{waited} for {last['hours']:,.1f} hours"
     yield "Mistakes", f"{wrong} for {last['mistakes']:,.1f} labels that are expected to be wrong"
     yield "Together", f"{with_unit(record, sum(parts))}, of which {paid} are paid"
+    if checks := last.get("checks"):
+        cost, saved = (with_unit(record, checks[key]) for key in ("cost", "saves"))
+        words = f"{counted(checks['items'], 'item')} for {cost}, which would save {saved}"
+        yield "Checks that are worth it", words
     if saves := money["saves"]:
         unit = f"The next {currency_of(record) or 'unit of money'}"
         yield unit, f"would save {saves['per_money']:,.2f} in mistakes"
