@@ -781,7 +781,7 @@ def expected_mistakes(plan: Plan, result: Consensus) -> dict[str, Any]:
         saved = [plan.value.mistake_micro * one for one in wrong.values()]
         worth = [one for one in saved if one > price]
         cost = price * len(worth)
-        facts["checks"] = {"items": len(worth), "cost": cost, "saves": round(sum(worth))}
+        facts["checks"] = {"items": len(worth), "cost": cost, "saves": int(round(sum(worth), -4))}
     return facts
 
 

@@ -90,6 +90,8 @@ def _at_random(items: Incidence, common: NDArray[np.bool_], n: int) -> float:
 # All that a campaign was, in plain values: what a report needs, from the ledger alone.
 
 
+CENT = 10_000
+"""Millionths to which estimates are rounded."""
 VERSION = 3
 """Of the record's form."""
 POINTS = 200
@@ -382,8 +384,8 @@ def _worth(ledger: SqlLedger, plan: Plan) -> dict[str, Any]:
     hours, mistakes = rounds[-1]["hours"], rounds[-1]["mistakes"]
     saves = [one["saves"] for one in ledger.records("picks").values() if "saves" in one]
     return {
-        "waiting": round(hours * plan.prices.hour_micro),
-        "mistakes": round(mistakes * plan.value.mistake_micro),
+        "waiting": CENT * round(hours * plan.prices.hour_micro / CENT),
+        "mistakes": CENT * round(mistakes * plan.value.mistake_micro / CENT),
         "saves": saves[-1] if saves else None,
     }
 
