@@ -660,7 +660,8 @@ class AskingByGain:
             if not hour or not hours:
                 break
             shifts = Shifts(offers.seconds, serial, shifts.last / SHORTER)
-        per_money = float((worth / np.maximum(prices, _FREE)).max(initial=0.0))
+        paid = prices > 0
+        per_money = float((worth[paid] / prices[paid]).max(initial=0.0))
         picks = self._places(offers, best, "money" if is_dear else VALUE)
         return replace(picks, saves={"per_money": per_money, "per_hour": per_hour / MICRO})
 
