@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -695,7 +695,7 @@ class Shifts:
     ) -> None:
         # Seconds that an answer takes of those who work side by side, and of all others together
         self.seconds, self.serial, self.deadline = seconds, serial, deadline
-        self._load = Counter[str]()
+        self._load = defaultdict[str, float](float)
         self.last = 0.0  # When the last of them is done, in seconds
 
     def add(self, worker: str) -> bool:
@@ -704,7 +704,7 @@ class Shifts:
         end = self._load[queue] + self.seconds.get(worker, self.serial)
         if end > self.deadline:
             return False
-        self._load[queue] = end  # type: ignore[assignment]
+        self._load[queue] = end
         self.last = max(self.last, end)
         return True
 
