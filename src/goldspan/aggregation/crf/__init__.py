@@ -21,6 +21,7 @@ from goldspan.aggregation.bsc.posterior import Posterior, consensus_of, workers_
 from goldspan.aggregation.bsc.priors import Decoder
 from goldspan.aggregation.consensus import Consensus, unanswered
 from goldspan.aggregation.crf.rounds import (
+    LATENT,
     NORMALISE,
     CrfInputs,
     Floats,
@@ -42,7 +43,6 @@ from goldspan.aggregation.crf.rounds import (
     log_prior,
     measured,
     moved,
-    normalised,
     prepare,
     responsibilities,
     run,
@@ -314,7 +314,7 @@ class CrfMa(CrfMethod):
 
     Args:
         normalise: How support is compared between workers who answered different items: "token",
-            "ratio" or "none"; see `log_weights` in `rounds`.
+            "ratio" or "none", which `latent="bernoulli"` has not; see `log_weights` in `rounds`.
         tau: How sharp "token" is, at most 1000.
         reliability: "f1" of spans (of PLAIN tags the accuracy), without true spans that touch a
             token which the worker skipped, and given spans that touch a token whose truth is
@@ -322,15 +322,22 @@ class CrfMa(CrfMethod):
             worker; or "posterior": the exact M-step.
         power: Of the measure: 1 is eq. 18, 2 the paper's experiments; at most 100.
         alpha: Of the Dirichlet prior: a number from 1 to 1e12, or one by worker id (others 1). A
-            worker has alpha - 1 pseudo-counts; all measures together, as shares, count 1.
+            worker has alpha - 1 pseudo-counts; all measures together, as shares, count 1. With
+            `latent="bernoulli"` of the prior Beta(alpha, 1), and each measure counts 1.
         strength: What the pseudo-counts are multiplied by, at most 1e12.
         min_answers: Workers with fewer answers are left out.
         begin: "votes": reliabilities against the majority vote; or "random".
         model: "crf", or "hmm", a hidden Markov model in its place (section 5 of the paper) with the
             defaults of `goldspan.tagger.HMM`. Its M-step counts; c2 and steps have no part in it.
             It takes features as independent: few templates, such as "hmm", suit it.
+        latent: "multinomial": one worker is right, the others answer at random (eq. 6); or
+            "bernoulli": each is right, or answers at random, on their own (section 3.3). Exact EM
+            of either is `normalise="ratio"` with `reliability="posterior"`. How random answers are
+            modelled then decides who is right: against even chances over all tags nearly everyone.
         c2: Penalty of the squared weights; the Gaussian prior has variance 1 / (2 c2). The weights
-            of all workers sum up to 1, so that an item counts less than in a CRF's training.
+            of all workers sum up to 1, so that an item counts less than in a CRF's training; with
+            `latent="bernoulli"` it counts as often as it is believed, and a penalty as strong per
+            item is as many times larger.
         tol: Relative change of the expectation, or largest change of a reliability over the mean
             one, at which to stop.
         random_state: Seed of `begin="random"`.
@@ -352,17 +359,31 @@ class CrfMa(CrfMethod):
     min_answers: Annotated[int, Whole(1)] = 1
     begin: Annotated[str, OneOf(STARTS)] = "votes"
     model: Annotated[str, OneOf(MODELS)] = "crf"
+    latent: Annotated[str, OneOf(LATENT)] = "multinomial"
     c2: Annotated[float, Number(0, MOST)] = 0.1
+
+    def _check(self) -> None:
+        super()._check()
+        if self.latent == "bernoulli" and self.normalise == "none":
+            raise InputError(
+                f"{self.name}: latent='bernoulli' needs normalise='token' or 'ratio': there "
+                "random answers do not cancel"
+            )
 
     def _begin(self, inputs: CrfInputs, state: State, start: Consensus | None) -> State:
         crowd = inputs.crowd
         kept = self._n_given(inputs) > 0
         if not kept.any():
             raise InputError(f"no worker has {self.min_answers} answers: lower min_answers")
-        if start is not None and isinstance(start.memory, ReliabilityTrace):
-            pi = carried(start.memory, crowd, kept)
+        if (
+            start is not None
+            and isinstance(start.memory, ReliabilityTrace)
+            and start.params.get("latent", LATENT[0]) == self.latent  # not on another scale
+        ):
+            pi = carried(start.memory, crowd, kept, self.latent)
         elif self.begin == "random":
-            pi = normalised(draws(crowd.worker_ids.to_pylist(), self.random_state), kept)
+            drawn = draws(crowd.worker_ids.to_pylist(), self.random_state)
+            pi = from_gamma(drawn, np.ones(len(drawn)), kept, self.latent)
         else:
             codes = TokenVote().fit(crowd).result_.codes
             codes = np.where(inputs.known >= 0, inputs.known, codes)
@@ -375,7 +396,7 @@ class CrfMa(CrfMethod):
         gamma = pi  # before there is a CRF, nothing else is known of the workers
         if state.weights is not None:
             totals = self._totals(inputs, scores)
-            gamma = responsibilities(pi, totals, self.normalise, self.tau)
+            gamma = responsibilities(pi, totals, self.normalise, self.tau, self.latent)
         targets = inputs.targets(gamma[crowd.latest.worker], np.ones(crowd.n_items), scores)
         if self.model == "crf":
             weights = inputs.train(targets, state.weights, self.c2, self.steps)[0]
@@ -404,21 +425,21 @@ class CrfMa(CrfMethod):
     ) -> dict[str, Floats]:
         """Return the expectation and the objective, log-priors and known truth included."""
         totals = self._totals(inputs, scores)
-        apart = log_prior(pi, self._alpha(inputs.crowd), totals.kept)
+        apart = log_prior(pi, self._alpha(inputs.crowd), totals.kept, self.latent)
         if self.model == "crf":
             apart -= self.c2 * float(weights.vector @ weights.vector)
         is_known = inputs.truth.n_given > 0
         apart += float(inputs.truth.log_probs(scores)[is_known].sum())
         return {
-            "expectation": np.array([expectation(gamma, pi, totals) + apart]),
-            "objective": np.array([log_likelihood(pi, totals) + apart]),
+            "expectation": np.array([expectation(gamma, pi, totals, self.latent) + apart]),
+            "objective": np.array([log_likelihood(pi, totals, self.latent) + apart]),
         }
 
     def _reliabilities(self, inputs: CrfInputs, gamma: Floats, scores: Scores) -> Floats:
         """Update pi (eq. 17 and 18)."""
         crowd, kept = inputs.crowd, self._n_given(inputs) > 0
         if self.reliability == "posterior":
-            return from_gamma(gamma, self._alpha(crowd), kept)
+            return from_gamma(gamma, self._alpha(crowd), kept, self.latent)
         args = (crowd.offsets, inputs.is_answered, crowd.tagset, inputs.runner, inputs.known)
         codes = posterior_of(scores, *args).marginals(np.inf).codes
         return self._from_truth(crowd, codes, kept)
@@ -427,7 +448,7 @@ class CrfMa(CrfMethod):
         self, crowd: Crowd, codes: NDArray[np.int16], kept: NDArray[np.bool_]
     ) -> Floats:
         found = measured(crowd, codes, self.reliability)
-        return from_measure(found, self.power, self._alpha(crowd), kept)
+        return from_measure(found, self.power, self._alpha(crowd), kept, self.latent)
 
     def _n_given(self, inputs: CrfInputs) -> NDArray[np.int64]:
         """Count labels, int64 [n_workers]; 0 for workers who are left out."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from goldspan._arrays import count_in_rows
 from goldspan._kernel import inner, kernel
@@ -277,6 +277,7 @@ def check_measure(measure: Any) -> None:
 
 
 NORMALISE = ("token", "ratio", "none")
+LATENT = ("multinomial", "bernoulli")
 LEAST_PI = 1e-12
 """Reliabilities below count as this in logarithms: a worker with F1 = 0 makes nothing infinite."""
 
@@ -295,60 +296,83 @@ class Totals:
         return self.n_given > 0
 
 
-def log_weights(pi: Floats, totals: Totals, normalise: str, tau: float = 1.0) -> Floats:
-    """Return the logarithms of what gamma is proportional to, float64 [n_workers]."""
+def log_weights(
+    pi: Floats, totals: Totals, normalise: str, tau: float = 1.0, latent: str = LATENT[0]
+) -> Floats:
+    """Return ln of what gamma is proportional to, or of its odds, float64 [n_workers]."""
     # pi float64 [n_workers], reliabilities
-    log_pi = np.log(np.maximum(pi, LEAST_PI))
+    logs, per_label = np.log(np.maximum(pi, LEAST_PI)), 0.0
+    if latent == "bernoulli":
+        logs -= _log_wrong(pi)
+    if normalise == "ratio" or latent == "bernoulli":  # where random labels do not cancel
+        per_label = np.log(totals.n_labels)
+    support = totals.log_prob + totals.n_given * per_label
     if normalise == "token":
-        support = tau * totals.log_prob / np.maximum(totals.n_given, 1)
-    else:
-        per_label = np.log(totals.n_labels) if normalise == "ratio" else 0.0
-        support = totals.log_prob + totals.n_given * per_label
-    return np.where(totals.kept, log_pi + support, -np.inf)
+        support = tau * support / np.maximum(totals.n_given, 1)
+    return np.where(totals.kept, logs + support, -np.inf)
 
 
-def responsibilities(pi: Floats, totals: Totals, normalise: str, tau: float = 1.0) -> Floats:
+def _log_wrong(pi: Floats) -> Floats:
+    return np.asarray(np.log(np.maximum(1 - pi, LEAST_PI)))
+
+
+def responsibilities(
+    pi: Floats, totals: Totals, normalise: str, tau: float = 1.0, latent: str = LATENT[0]
+) -> Floats:
     """Return gamma, float64 [n_workers] (eq. 15); arguments as `log_weights`."""
-    logs = log_weights(pi, totals, normalise, tau)
-    return np.asarray(np.exp(logs - logsumexp(logs)))
+    logs = log_weights(pi, totals, normalise, tau, latent)
+    return np.asarray(expit(logs) if latent == "bernoulli" else np.exp(logs - logsumexp(logs)))
 
 
-def log_likelihood(pi: Floats, totals: Totals) -> float:
+def log_likelihood(pi: Floats, totals: Totals, latent: str = LATENT[0]) -> float:
     """Return ln p(D), eq. 9, less that of random sequences."""
-    return float(logsumexp(log_weights(pi, totals, "ratio")))
+    logs = log_weights(pi, totals, "ratio", latent=latent)
+    if latent == "bernoulli":  # sum of ln (1 - pi + pi * ratio)
+        return float((_log_wrong(pi) + np.logaddexp(0, logs))[totals.kept].sum())
+    return float(logsumexp(logs))
 
 
-def expectation(gamma: Floats, pi: Floats, totals: Totals) -> float:
+def expectation(gamma: Floats, pi: Floats, totals: Totals, latent: str = LATENT[0]) -> float:
     """Return the expected complete-data log-likelihood (eq. 14), less that of random sequences."""
-    logs = log_weights(pi, totals, "ratio")
-    return float(gamma[totals.kept] @ logs[totals.kept])
+    logs = log_weights(pi, totals, "ratio", latent=latent)
+    wrong = _log_wrong(pi)[totals.kept].sum() if latent == "bernoulli" else 0.0
+    return float(gamma[totals.kept] @ logs[totals.kept] + wrong)
 
 
-def log_prior(pi: Floats, alpha: Floats, kept: NDArray[np.bool_]) -> float:
-    """Return ln Dirichlet(pi; alpha) of the workers who take part, less that of its mode."""
+def log_prior(pi: Floats, alpha: Floats, kept: NDArray[np.bool_], latent: str = LATENT[0]) -> float:
+    """Return ln Dirichlet(pi; alpha), or Beta(pi; alpha, 1), of who takes part, less its mode's."""
     # The mode is pi ~ alpha - 1; as a constant it would hide everything else beside a strong prior
     extra = np.where(kept, alpha - 1, 0.0)
     counts = extra > 0
-    mode = extra[counts] / extra.sum()
+    mode = 1.0 if latent == "bernoulli" else extra[counts] / extra.sum()
     return float(extra[counts] @ np.log(np.maximum(pi[counts], LEAST_PI) / mode))
 
 
-def from_gamma(gamma: Floats, alpha: Floats, kept: NDArray[np.bool_]) -> Floats:
-    """Return pi ~ gamma + alpha - 1: the exact M-step under a Dirichlet prior (section 3.5)."""
+def from_gamma(
+    gamma: Floats, alpha: Floats, kept: NDArray[np.bool_], latent: str = LATENT[0]
+) -> Floats:
+    """Return pi ~ gamma + alpha - 1: the exact M-step under the prior (section 3.5)."""
+    if latent == "bernoulli":
+        return np.where(kept, np.maximum((gamma + (alpha - 1)) / alpha, LEAST_PI), 0.0)
     return normalised(gamma + (alpha - 1), kept)
 
 
-def from_measure(measured: Floats, power: float, alpha: Floats, kept: NDArray[np.bool_]) -> Floats:
+def from_measure(
+    measured: Floats, power: float, alpha: Floats, kept: NDArray[np.bool_], latent: str = LATENT[0]
+) -> Floats:
     """Return pi ~ measure^power / sum of measure^power + alpha - 1 (eq. 18 and section 3.5)."""
     # Powers of shares of the largest measure: those of small numbers would all become 0
     # measured float64 [n_workers]; alpha float64 [n_workers]; kept bool [n_workers], who takes part
-    known = kept & ~np.isnan(measured)
+    is_alone, known = latent == "bernoulli", kept & ~np.isnan(measured)
     top = float(measured[known].max(initial=0.0)) or 1.0
+    if is_alone and top > 1:
+        raise InputError("reliability: with latent='bernoulli' a measure must be at most 1")
     share = np.where(known, 0.0, 1.0)
-    share[known] = measured[known] / top
+    share[known] = measured[known] / (1.0 if is_alone else top)
     if known.any():
         share[~known] = share[known].mean()
-    return from_gamma(normalised(share**power, kept), alpha, kept)
+    powers = share**power
+    return from_gamma(powers if is_alone else normalised(powers, kept), alpha, kept, latent)
 
 
 def normalised(values: Floats, kept: NDArray[np.bool_]) -> Floats:
@@ -381,11 +405,11 @@ def draws(ids: Sequence[str], seed: int | None) -> Floats:
     return np.array([(int.from_bytes(d.digest(), "big") + 1) / 2**64 for d in digests])
 
 
-def carried(trace: ReliabilityTrace, crowd: Crowd, kept: NDArray[np.bool_]) -> Floats:
+def carried(trace: ReliabilityTrace, crowd: Crowd, kept: NDArray[np.bool_], latent: str) -> Floats:
     """Take over the reliabilities of an earlier result; new workers have the mean one."""
     old = dict(zip(trace.worker_ids.to_pylist(), trace.pi[-1].tolist(), strict=True))
     found = [old.get(name, np.nan) for name in crowd.worker_ids.to_pylist()]
-    return from_measure(np.array(found), 1.0, np.ones(len(found)), kept)
+    return from_measure(np.array(found), 1.0, np.ones(len(found)), kept, latent)
 
 
 # --------------------------------------------------------------------------------------------------
