@@ -31,10 +31,13 @@ TEMPLATES = "rodrigues"
 UPPER = "crf-gold"
 """The CRF trained on the truth; it needs one run, for the crowd does not matter."""
 HMM = {"model": "hmm", "templates": "hmm"}
+BERNOULLI = {"latent": "bernoulli"}
 VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "crf-ma (eq. 12)": ("crf-ma", {"normalise": "ratio"}),
     "crf-ma (eq. 15)": ("crf-ma", {"normalise": "none"}),
     "crf-ma (c2 = 0.5)": ("crf-ma", {"c2": 0.5}),
+    "crf-ma (Bernoulli)": ("crf-ma", {"normalise": "ratio", **BERNOULLI}),
+    "crf-ma (Bernoulli; per label)": ("crf-ma", BERNOULLI),
     "hmm-ma": ("crf-ma", HMM),
     "hmm-ma (eq. 15)": ("crf-ma", {"normalise": "none", **HMM}),
     "crf-conc (c2 = 2.5)": ("crf-conc", {"c2": 2.5}),

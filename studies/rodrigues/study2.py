@@ -13,6 +13,7 @@ DISTINCT = ("multicrf (distinct)", "multicrf-max (distinct)")
 TIED = ("mv-token (ties to spans)", "mv-seg (in or out; ties to spans)")
 OTHER_FORMS = (*TIED, "mv-seg", *DISTINCT)
 CLAIM = Claim("crf-ma (eq. 15)", BELOW)
+BERNOULLI = ("crf-ma (Bernoulli)", "crf-ma (Bernoulli; per label)")
 OURS = ("hmm-ma (eq. 15)", "crf-ma", "bsc-seq", "bsc-seq+crf")
 METHODS = (*BELOW, CLAIM.method, *OURS, *OTHER_FORMS, "crf-gold")
 PRIORS = (

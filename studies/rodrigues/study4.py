@@ -6,11 +6,11 @@ from studies.rodrigues.data import read_phrases
 from studies.rodrigues.methods import Claim
 from studies.rodrigues.simulated import EVERYBODY
 from studies.rodrigues.simulated_study import SimulatedStudy
-from studies.rodrigues.study2 import DISTINCT, OURS, PRIORS, TIED, TIES
+from studies.rodrigues.study2 import BERNOULLI, DISTINCT, OURS, PRIORS, TIED, TIES
 
 WORKERS = tuple(f"flip({p}, labels=used)" for p in (0.01, 0.1, 0.3, 0.5, 0.7))
 CLAIM = Claim("crf-ma (eq. 15)", ("mv-seq", "mv-token", "crf-conc", "multicrf", "multicrf-max"))
-METHODS = (*CLAIM.below, CLAIM.method, *OURS, TIED[0], *DISTINCT, "crf-gold")
+METHODS = (*CLAIM.below, CLAIM.method, *BERNOULLI, *OURS, TIED[0], *DISTINCT, "crf-gold")
 NOTES = (
     EVERYBODY,
     PRIORS,

@@ -8,12 +8,12 @@ from studies.rodrigues.experiment import Told
 from studies.rodrigues.methods import OWN, Claim
 from studies.rodrigues.options import Options, finish
 from studies.rodrigues.real import Everybody, read_crowd_and_tests
-from studies.rodrigues.study2 import BELOW, FORMS, OTHER_FORMS, TIES
+from studies.rodrigues.study2 import BELOW, BERNOULLI, FORMS, OTHER_FORMS, TIES
 from studies.rodrigues.tables import error_table
 from studies.table import Study
 
 CLAIM = Claim("crf-ma", BELOW)
-LETTER = ("crf-ma (eq. 12)", "crf-ma (eq. 15)", "hmm-ma")
+LETTER = ("crf-ma (eq. 12)", "crf-ma (eq. 15)", *BERNOULLI, "hmm-ma")
 METHODS = (*BELOW, *OTHER_FORMS, "ds", "crf-ma", *LETTER, "bsc-seq", "bsc-seq+crf", "crf-gold")
 NOTES = (
     FORMS,
