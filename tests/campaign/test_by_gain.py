@@ -9,11 +9,11 @@ import pytest
 
 from campaign.tiny import SPANS, campaign_of, inputs_of, plan_of, write_files, write_spans
 from goldspan.campaign import CampaignRecord, read_plan, write_exports
-from goldspan.campaign.judging import AskingByGain
+from goldspan.campaign.judging import AskingByGain, Gains
 from goldspan.campaign.protocols import SOMEBODY, Offers
 from goldspan.campaign.summary import describe_plan
 from goldspan.errors import FaultsError
-from goldspan.workers.stopping import learn_habits, posterior_of
+from goldspan.workers.stopping import learn_habits, posterior_of, sequence_gain
 
 GAIN = {"by": "gain", "min": 2, "max": 4}
 REPLAY = {"source": "replay", "answers": "answers.csv", "truth": "truth.csv", "workers": []}
@@ -270,6 +270,20 @@ def test_where_nobody_is_paid_by_the_general_prices_the_campaign_runs(tmp_path):
     campaign = campaign_of(tmp_path, **{**SPANS, **own})
     campaign.run()
     assert campaign.ledger.totals().spent == 50_000 * len(campaign.ledger.crowd().latest) > 0
+
+
+def test_answers_about_spans_gain_by_the_chain_also_those_of_newcomers(tmp_path):
+    write_spans(tmp_path)
+    campaign = campaign_of(tmp_path, **SPANS, select=FEW)
+    campaign.run()
+    crowd, result = campaign.progress.crowd, campaign.progress.result
+    habits = learn_habits(result, memory=True)
+    tables = np.concatenate([habits.tables, habits.mean[None]])
+    item, worker = np.array([3, 0, 3]), np.array([0, 1, -1])
+    gain = sequence_gain(result, result.token_probs, tables, item, worker, 7)
+    names = [*crowd.worker_ids.take(worker[:2]).to_pylist(), "new"]
+    assert Gains.of(result, crowd, 2.0, 7).of_offers(item, names) == pytest.approx(2 * gain)
+    assert (gain > 0).any()
 
 
 def test_people_in_a_browser_get_places_of_the_items_that_promise_most(folder):

@@ -52,6 +52,7 @@ from goldspan.workers.stopping import (
     pair_gain,
     per_item,
     posterior_of,
+    sequence_gain,
 )
 from goldspan.workers.verdicts import DROP, LOOK, state_workers
 
@@ -578,8 +579,8 @@ class AskingByGain:
     def ask(self, crowd: Crowd, result: Consensus, label: Label, left: int) -> Picks:
         """Choose the answers that promise most for their price, in all layers together."""
         results = results_of(self.inputs.plan, result)
-        has_value = self.inputs.plan.value.mistake_micro > 0
-        layers = [Gains.of(one, crowd, w, in_mistakes=has_value) for _, w, one in results]
+        seed, has_value = self.inputs.plan.seed, self.inputs.plan.value.mistake_micro > 0
+        layers = [Gains.of(one, crowd, w, seed, in_mistakes=has_value) for _, w, one in results]
         promised = sum((one.promised for one in layers), np.zeros(crowd.n_items))
         closed = pc.is_in(crowd.item_ids, pa.array([*self.inputs.control], pa.string()))
         promised[closed.to_numpy(zero_copy_only=False)] = 0
@@ -718,12 +719,14 @@ class Gains:
     habits: Habits
     probs: Floats  # [n_tokens, J], the posterior
     index: Ints  # [n_items], of which item of the campaign every item of the result is a part
-    promised: Floats  # [n], by item of the campaign, of the mean worker
+    promised: Floats  # [n], by item of the campaign, of the mean worker, token by token
+    seed: int
 
     @classmethod
     def of(
-        cls, result: Consensus, crowd: Crowd, weight: float, *, in_mistakes: bool = False
-    ) -> Gains:
+        cls, result: Consensus, crowd: Crowd, weight: float, seed: int = 0, *,
+        in_mistakes: bool = False,
+    ) -> Gains:  # fmt: skip
         """Work them out for the items of a campaign, those of `crowd`; if so in mistakes saved."""
         ids, part = whole_index(result.crowd)
         index = _coded(ids, crowd.item_ids)[part]
@@ -736,7 +739,7 @@ class Gains:
             weights = np.divide(mistakes, doubt, out=np.zeros_like(doubt), where=doubt > 0)
         own = weights * item_gain(probs, result.crowd.offsets, habits.mean)
         promised = np.bincount(index, own, crowd.n_items).astype(np.float64)
-        return cls(result, weights, habits, probs, index, promised)
+        return cls(result, weights, habits, probs, index, promised, seed)
 
     def of_offers(self, item: Ints, workers: list[str]) -> Floats:
         """Return the gain of answers of workers to items of the campaign, float64 [n_offers]."""
@@ -745,9 +748,14 @@ class Gains:
         offer = np.repeat(np.arange(len(item)), end - first)
         at = np.arange(len(offer)) - np.repeat(np.cumsum(end - first) - end, end - first)
         part, worker = order[at], _coded(workers, crowd.worker_ids)[offer]
-        # -1 is the mean worker
-        tables = np.concatenate([self.habits.tables, self.habits.mean[None]])
-        gain = self.weight[part] * pair_gain(self.probs, crowd.offsets, tables, part, worker)
+        is_chain = crowd.tagset.outside >= 0
+        habits = learn_habits(self.result, memory=True) if is_chain else self.habits
+        tables = np.concatenate([habits.tables, habits.mean[None]])  # -1 is the mean worker
+        if is_chain:
+            gain = sequence_gain(self.result, self.probs, tables, part, worker, self.seed)
+        else:
+            gain = pair_gain(self.probs, crowd.offsets, tables, part, worker)
+        gain *= self.weight[part]
         if self.result.families is not None:
             names = [workers[n] for n in offer.tolist()]
             added = _added(self.result.families, crowd, names, part)

@@ -11,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from goldspan._arrays import draws, fixed
 from goldspan._kernel import kernel
 from goldspan.aggregation.consensus import Consensus
 from goldspan.aggregation.families import Families
 from goldspan.aggregation.votes import vote_counts
+from goldspan.chains.sampling import fill_gains
 from goldspan.crowd import Crowd
 from goldspan.crowd.measures import label_counts
 from goldspan.errors import InputError, UnknownNameError
@@ -33,6 +35,10 @@ SAMPLE = 50
 """Tokens by which workers are ranked before every item looks at the best of them."""
 _SMOOTH = 0.5
 """Pseudo-count of every label in the mean worker's rows; the right one has one more."""
+_STEPS = 0.5, 1e-3
+"""Pseudo-counts of steps between labels that the encoding allows, and of others."""
+PATHS = 16
+"""Answers that are drawn."""
 _BLOCK = 1 << 20
 """Numbers that are in memory at once."""
 
@@ -48,18 +54,28 @@ class Habits:
     shares: Floats  # [J], how frequent every label is: the posterior where nobody answered
 
 
-def learn_habits(result: Consensus) -> Habits:
-    """Learn from a result what its workers answer to every truth."""
+def learn_habits(result: Consensus, *, memory: bool = False) -> Habits:
+    """Learn from a result what its workers answer to every truth.
+
+    With memory, tables are float64 [..., 2, J, J]: where the worker's own last label was outside of
+    spans, and inside of one.
+    """
     crowd, probs = result.crowd, result.token_probs
-    n_labels = probs.shape[1]
-    kept = crowd.latest.codes >= 0
+    n_labels, codes = probs.shape[1], crowd.latest.codes
+    kept = codes >= 0
     worker, token = crowd.worker_of[kept].astype(np.int64), crowd.token_of[kept]
-    code = crowd.latest.codes[kept]
-    counts = expected_confusions(worker, code, probs, token, crowd.n_workers)
+    shape: tuple[int, ...] = (crowd.n_workers, n_labels, n_labels)
+    if memory:
+        before = np.zeros(len(codes) + 1, np.bool_)
+        before[1:] = kept & (codes != crowd.tagset.outside)
+        before[crowd.latest.offset[:-1]] = False
+        worker, shape = 2 * worker + before[:-1][kept], (crowd.n_workers, 2, n_labels, n_labels)
+    n_tables = int(np.prod(shape[:-2]))
+    counts = expected_confusions(worker, codes[kept], probs, token, n_tables).reshape(shape)
     mean = counts.sum(axis=0) + _SMOOTH + np.eye(n_labels)
-    mean /= mean.sum(axis=1, keepdims=True)
+    mean /= mean.sum(axis=-1, keepdims=True)
     tables = counts + STRENGTH * mean
-    tables /= tables.sum(axis=2, keepdims=True)
+    tables /= tables.sum(axis=-1, keepdims=True)
     shares = probs.sum(axis=0, dtype=np.float64) + 1.0
     return Habits(tables, mean, shares / shares.sum())
 
@@ -127,6 +143,47 @@ def pair_gain(
         found[start:stop] = np.bincount(pair - start, gains, stop - start)
         start = stop
     return found
+
+
+def sequence_gain(
+    result: Consensus, probs: Floats, tables: Floats,
+    item: NDArray[np.int64], worker: NDArray[np.int64], seed: int,
+) -> Floats:  # fmt: skip
+    """Return the expected gain of single pairs where labels hang together, float64 [n_pairs].
+
+    The posterior after an answer is that of a chain: a doubtful span is there or not as a whole.
+    The expectation is a mean over answers that are drawn.
+    """
+    # probs float64 [n_tokens, J]; tables float64 [n_workers, 2, J, J], of habits with memory
+    # item int64 [n_pairs]; worker int64 [n_pairs]
+    offsets = result.crowd.offsets
+    cell = np.arange(2 * int(np.diff(offsets).max(initial=0)) * PATHS, dtype=np.uint64)
+    drawn = draws(seed, "answers", cell).reshape(-1, PATHS).T
+    inside = np.arange(probs.shape[1]) != result.tagset.outside
+    by_item, found, gains = (
+        np.argsort(item, kind="stable"),
+        np.empty(len(item)),
+        np.empty(len(item)),
+    )
+    indexes = (fixed(one, np.int64) for one in (item[by_item], worker[by_item], offsets, inside))
+    numbers = (fixed(one, np.float64) for one in (probs, _steps(result), tables, drawn))
+    fill_gains(*indexes, *numbers, found)
+    gains[by_item] = found
+    return gains
+
+
+def _steps(result: Consensus) -> Floats:
+    """Count the steps between neighbouring labels of a result, float64 [J, J]."""
+    codes, n_labels, at = (
+        result.codes.astype(np.int64),
+        len(result.tagset.tags),
+        result.crowd.offsets,
+    )
+    both = (codes[:-1] >= 0) & (codes[1:] >= 0)
+    both[at[(at > 0) & (at < len(codes))] - 1] = False
+    cell = codes[:-1][both] * n_labels + codes[1:][both]
+    counts = np.bincount(cell, minlength=n_labels**2).reshape(n_labels, n_labels)
+    return np.asarray(counts + np.where(result.tagset.mask, *_STEPS), np.float64)
 
 
 def worth(habits: Habits, probs: Floats) -> Floats:
