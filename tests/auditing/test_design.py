@@ -12,7 +12,7 @@ import pytest
 import goldspan
 from auditing.making import lines, single_labels, span_labels, spans
 from goldspan.auditing import AuditPlan
-from goldspan.auditing.intervals import Counts, Drawn, Estimate, estimate
+from goldspan.auditing.intervals import Counts, Drawn, Estimate, Weighed, estimate
 from goldspan.errors import InputError
 
 N_SEEDS = 600
@@ -213,3 +213,26 @@ def test_too_few_items_and_labels_that_are_not_there_are_refused():
             goldspan.draw_audit(labels, n)
     with pytest.raises(InputError, match="no known labels"):
         goldspan.draw_audit(labels.with_gold(None))
+
+
+def test_the_checks_to_a_target_come_as_often_as_in_all_outcomes_one_by_one():
+    """Many mistakes seen, so that their spread is known: right or wrong go on as Pólya's urn."""
+    n, many, target, most = 300, 1e6, 0.73, 60
+
+    def low(right, checked):
+        return Weighed(right / checked, 1 / checked, many, checked).interval(0.95, anytime=True).low
+
+    left, found = {240: 1.0}, []  # by right ones, among courses that are not there yet
+    for k in range(1, most + 1):
+        after = {}
+        for right, chance in left.items():
+            up = (right + 0.5) / (n + k)
+            after[right + 1] = after.get(right + 1, 0) + chance * up
+            after[right] = after.get(right, 0) + chance * (1 - up)
+        left = {r: chance for r, chance in after.items() if low(r, n + k) < target}
+        found.append(1 - sum(left.values()))
+    more = Weighed(0.8, 1 / n, many, n).checks_to(target, n, 100_000, 0.95)
+    for k in (5, 10, 20, 40, most):
+        drawn = (more <= k).mean()  # who looks less often sees it later
+        assert found[int(k / 1.13) - 1] - 0.06 < drawn < found[k - 1] + 0.06, k
+    assert 0.2 < found[-1] < 0.95

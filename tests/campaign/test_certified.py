@@ -99,7 +99,13 @@ def test_labels_that_seem_good_enough_buy_no_answers_and_it_ends_when_nobody_che
     check(campaign, 20)
     waiting, made = campaign.run(), campaign.certificate()
     assert waiting.items == made["missing"] > 20
-    assert made["cost"] == f" (about {from_micro(300_000 * made['missing'])})"
+    end = made["end"]
+    assert end["low"] <= made["missing"] <= end["high"] <= N
+    ends = [from_micro(300_000 * round(end[side])) for side in ("low", "high")]
+    few = f"{100 * end['unpaid']:.0f}\u00a0%"
+    assert made["cost"] == (
+        f" ({ends[0]} to {ends[1]}; the money is not enough with a chance of {few})"
+    )
     assert waiting.where == made["goal"] + made["cost"]
     n = campaign.ledger.n_answers
     assert len(open_items(campaign.ledger, last_draw(campaign.ledger))) >= made["missing"]

@@ -17,7 +17,7 @@ def rounds_of(values, **more):
     return [
         {
             "items": 50 * n, "answers": 150 * n, "spent": 5_000_000 * n, "hours": n,
-            "ask_again": None, "stable": None,
+            "ask_again": None, "stable": None, "pool": 1000, "cap": 100_000_000,
             "score": {"value": value, "low": value - 0.02, "high": value + 0.02, "n": 50},
             "control": {"value": value, "low": value - 0.02, "high": value + 0.02, "n": 50},
             **{key: each[n - 1] for key, each in more.items()},
@@ -84,9 +84,9 @@ def test_every_key_of_the_section_but_rounds_is_a_rule_that_tells_itself():
 
 def test_where_a_certificate_is_wanted_no_target_is_forecast():
     rounds = rounds_of([0.5, 0.6, 0.65, 0.68])
-    found = [outlook(read_plan(plan_of(stop={"target": 0.8, **more})), rounds)["to_target"]
+    found = [outlook(read_plan(plan_of(stop={"target": 0.8, **more})), rounds)["end"]
              for more in ({}, {"certified": {"accuracy": 0.9}})]  # fmt: skip
-    assert found[0]["items"] > 0
+    assert found[0]["high"] > 0
     assert found[1] is None
 
 
@@ -109,12 +109,59 @@ def test_the_interval_holds_what_comes_about_as_often_as_it_says():
     assert hits >= 32
 
 
-def test_a_target_above_the_end_of_the_curve_is_not_reachable():
-    n = np.array([20, 40, 80, 160, 320])
-    curve = fit_curve(n, 0.8 - 2 * n**-0.9, np.full(5, 0.002))
-    assert curve.items_to(0.9) is None
-    assert curve.reaches(0.9) == 0
-    assert curve.items_to(0.75) == pytest.approx((2 / 0.05) ** (1 / 0.9), rel=0.1)
+def law(n):
+    return 0.9 - 2 * (50.0 * n) ** -0.7
+
+
+def measured_by_law(n):
+    """Return a round with the score of a law, on ever more random items."""
+    one = rounds_of([law(n)] * n)[-1]
+    half = 0.02 / np.sqrt(n)
+    one["control"] = {"value": law(n), "low": law(n) - half, "high": law(n) + half, "n": 10 * n}
+    return one
+
+
+def test_the_end_by_the_target_is_where_the_rule_then_holds():
+    """A case without noise: the campaign goes on by the law, and the rule ends it."""
+    plan = read_plan(plan_of(stop={"target": 0.87}, select={"batch": 50}))
+    rounds = [measured_by_law(n) for n in range(1, 20)]
+    stopping = CampaignStopping(plan)
+    last = next(n for n in range(1, 20) if stopping.decide(rounds[:n]).stop)
+    for n in range(8, last):
+        end = outlook(plan, rounds[:n])["end"]
+        assert end["low"] <= rounds[last - 1]["spent"] - rounds[n - 1]["spent"] <= end["high"]
+        assert end == outlook(plan, rounds[:n])["end"]
+    assert last > 10
+    assert end["high"] - end["low"] < 50_000_000
+    low, high = (f"{end[side] / 1e6:.2f}" for side in ("low", "high"))
+    assert end["text"] == f"with 95\u00a0% between {low} and {high} more"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_interval_is_without_an_end(seed):
+    rng = np.random.default_rng(seed)
+    rounds = rounds_of(np.sort(rng.uniform(0.2, 0.9, 6)))
+    for target in (0.3, 0.6, 0.8, 0.95):
+        end = outlook(read_plan(plan_of(stop={"target": target})), rounds)["end"]
+        assert 0 <= end["low"] <= end["high"] <= 70_000_000  # of 100 units 30 are spent
+        if end["short"] > 0.025:
+            assert end["high"] == pytest.approx(70_000_000)
+            assert ("this is all" in end["text"]) == (end["short"] <= 0.975)
+
+
+def test_what_the_curve_does_not_reach_is_said_in_one_line():
+    rounds = [measured_by_law(n) for n in range(1, 9)]
+    end = outlook(read_plan(plan_of(stop={"target": 0.99})), rounds)["end"]
+    assert end["text"] == "out of reach: all that is left, 60.00, is not enough"
+
+
+def test_where_nothing_is_drawn_at_random_it_says_what_to_draw():
+    rounds = rounds_of([0.5, 0.6, 0.65, 0.68], control=[None] * 4)
+    by = {"stop": {"target": 0.8}, "select": {"by": "coverage, then mnlp"}}
+    end = outlook(read_plan(plan_of(**by)), rounds)["end"]
+    assert end == {"text": 'none, as nothing is drawn at random: add "10% random" to select.by'}
+    by["select"]["by"] += ", 10% random"
+    assert "takes 4 rounds" in outlook(read_plan(plan_of(**by)), rounds)["end"]["text"]
 
 
 def test_scores_that_fall_give_a_flat_curve_and_none_ends_above_one():
@@ -131,19 +178,13 @@ def test_too_few_points_give_no_curve_and_bad_ones_are_refused():
         fit_curve([0, 1], [0.1, 0.2], [0.1] * 2)
 
 
-def test_the_outlook_says_what_the_next_hundred_items_bring_and_what_the_target_costs():
+def test_the_outlook_says_what_the_next_hundred_items_bring():
     n = np.arange(1, 7) * 50
     values = 0.9 - 2 * n**-0.7
-    plan = read_plan(plan_of(stop={"target": 0.95}))
-    found = outlook(plan, rounds_of(values))
+    found = outlook(read_plan(plan_of()), rounds_of(values))
     assert found["next"]["cost"] == 10_000_000
     gain = 2 * (300**-0.7 - 400**-0.7)
     assert found["next"]["gain"] == pytest.approx(gain, abs=0.01)
-    assert found["to_target"]["reachable"] is False
-    assert found["to_target"]["cost"] is None
-    near = outlook(read_plan(plan_of(stop={"target": 0.87})), rounds_of(values))["to_target"]
-    assert near["reachable"] is True
-    assert near["cost"] == pytest.approx(100_000 * near["items"], rel=1e-6)
 
 
 def test_the_gain_of_a_pool_is_that_of_counting_its_right_labels_before_and_after():

@@ -202,12 +202,14 @@ def test_what_more_labels_take_is_told_in_answers():
     ]
     rounds = [
         {"items": 50 * n, "answers": 150 * n, "spent": 0, "hours": n, "ask_again": None,
-         "stable": None, "score": one, "control": one}
+         "stable": None, "score": one, "control": one, "pool": 400, "cap": None}
         for n, one in enumerate(score, 1)
     ]  # fmt: skip
     found = outlook(read_plan(unpaid(stop={"target": 0.8})), rounds)
     assert found["next"]["answers"] == 300
-    assert found["to_target"]["answers"] == round(3 * found["to_target"]["items"])
+    end = found["end"]
+    assert 0 < end["low"] <= end["high"] <= 3 * 200  # three answers an item, 200 are left
+    assert f"between {end['low']:,.0f} and {end['high']:,.0f} answers more" in end["text"]
     assert found["per_money"] is None
 
 

@@ -19,7 +19,7 @@ from goldspan.web import desk_api
 from goldspan.web.desk import models
 from goldspan.web.errors import Refused
 from goldspan.web.people import GOLD
-from goldspan.web.security.access import SCOPES, Tokens
+from goldspan.web.security.access import SCOPES, Caller, Tokens
 from goldspan.web.security.sessions import RecordCache
 from goldspan.web.settings import Rate, Rates
 from web.desk.conftest import worked
@@ -200,14 +200,16 @@ def test_no_file_tells_costs_without_the_scope(tmp_path, spans):
         assert {(2, "answers.csv"), (2, "answers.jsonl"), (2, "answers.parquet")} <= told
 
 
-def test_the_forecast_has_no_money_without_the_scope():
-    end = {"low": "12.40", "middle": "13.10", "high": "15.90", "chance": 0.8}
-    facts = {"items": 10.0, "cost": "13.00", "answers": 30, "end": end}
-    none = {**facts, "cost": None, "end": {**dict.fromkeys(end), "chance": 0.8}}
-    assert desk_api.without_money(facts, paid=True) == none
+def test_the_forecast_has_no_money_without_the_scope(served):
+    facts = {"next": {"cost": "13.00", "answers": 30}, "end": {"text": "between 12 and 15 more"}}
+    view, caller = served.service.desk.overview(), Caller("t", "t", frozenset({"progress"}))
+    learning = view.learning.model_copy(update={"forecast": facts})
+    view = view.model_copy(update={"learning": learning})
+    none = {"next": {"cost": None, "answers": 30}}
+    assert desk_api.mask_overview(view, caller).learning.forecast == none
     # Where nobody is paid it counts answers.
-    assert desk_api.without_money({**facts, "cost": None}, paid=False)["end"] == end
-    assert desk_api.without_money({"cost": "1.00"}, paid=True) == {"cost": None}
+    unpaid = desk_api.mask_overview(view.model_copy(update={"money": None}), caller)
+    assert unpaid.learning.forecast["end"]["text"] == facts["end"]["text"]
 
 
 def test_without_the_scope_nobody_is_named(served, program):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from goldspan._arrays import count_in_rows
 from goldspan.aggregation.consensus import without_answers
-from goldspan.auditing.intervals import Counts, Drawn, Estimate, Floats, estimate
+from goldspan.auditing.intervals import Counts, Drawn, Estimate, Floats, Weighed, weigh
 from goldspan.auditing.plan import (
     LEAST,
     AuditPlan,
@@ -123,6 +123,15 @@ class Audit:
         per_item = own**2 / max(1 / n - 1 / self.n_items, 1e-9)
         return min(self.n_items, math.ceil(1 / (width**2 / per_item + 1 / self.n_items)))
 
+    def checks_to(self, target: float) -> Floats:
+        """Draw how many more checks it takes until the lower end, at every look, is at a target.
+
+        Returns:
+            float64 [n_draws]; inf where the checks of all items do not do.
+        """
+        low: Weighed = self._sample.weighed(self.main)[0]
+        return low.checks_to(target, len(self._sample.drawn.order), self.n_items, self.level)
+
     @cached_property
     def history(self) -> list[tuple[int, Estimate]]:
         """The main estimate after so many checks, as it narrowed."""
@@ -212,6 +221,12 @@ class _Sample:
 
     def estimate(self, name: str, n: int | None = None, kind: int | None = None) -> Estimate:
         """Estimate a share from the first n items, of a type or of all."""
+        ends = self.weighed(name, n, kind)
+        low, high = (one.interval(self.level, anytime=self.anytime) for one in ends)
+        return Estimate((low.value + high.value) / 2, low.low, high.high)
+
+    def weighed(self, name: str, n: int | None = None, kind: int | None = None) -> list[Weighed]:
+        """Weigh what the first n items say, with what is open as wrong, and as right."""
         pick = slice(None) if kind is None else slice(kind, kind + 1)
         drawn = replace(self.drawn, order=self.drawn.order[:n])
         share_right = self.labels.share_right
@@ -219,7 +234,7 @@ class _Sample:
         size = self.written.sum()
         part = written.sum() / size if size else 1.0
         doubt, ratio = self.labels.doubt * part, "f1"
-        ends: list[Estimate] = []
+        ends: list[Weighed] = []
         for right, true in zip(self.right, self.true, strict=True):
             own, there = right[:n, pick].sum(axis=1), true[:n, pick].sum(axis=1)
             if not ends:  # an open item without labels may lack one
@@ -239,11 +254,8 @@ class _Sample:
                 counts = replace(counts, expected_true=one, true=one[self.drawn.order[:n]])
             if name in ("precision", "recall"):
                 ratio = name
-            ends.append(
-                estimate(drawn, counts, doubt, ratio, level=self.level, anytime=self.anytime)
-            )
-        low, high = ends
-        return Estimate((low.value + high.value) / 2, low.low, high.high)
+            ends.append(weigh(drawn, counts, doubt, ratio))
+        return ends
 
 
 def audit(

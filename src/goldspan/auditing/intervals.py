@@ -21,11 +21,11 @@ martingales (Robbins, 1970; Waudby-Smith et al., 2021).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtri, stdtrit
+from scipy.special import betainc, betaincinv, ndtri, stdtrit
 
 Floats = NDArray[np.float64]
 PRIOR = 2.0
@@ -34,6 +34,8 @@ SPREAD = (0.25, 0.5, 0.25)
 """Where mistakes are expected: in proportion to labels, to doubts, and in any item."""
 FIRST_LOOK = 60.0
 """Checked items at which the bound that holds at every look is narrowest."""
+DRAWS, LOOKS = 500, 80
+"""Courses of an audit that are drawn, and how often each is looked at."""
 
 
 class Estimate(NamedTuple):
@@ -87,6 +89,53 @@ RATIOS = {"f1": (2.0, 1.0, 1.0), "precision": (1.0, 1.0, 0.0), "recall": (1.0, 0
 """By what right, written and true labels are multiplied: the first over the sum of the others."""
 
 
+class Weighed(NamedTuple):
+    """What the checked items say of a share."""
+
+    value: float
+    effect: float  # Its variance by that of a single trial; 0: nothing is left to chance
+    mistakes: float = 0.0  # As how many mistakes those seen count
+    n: float = 0.0  # As how many checks of equal weight they count
+    most: float = 1.0  # By the mistakes seen the value is no more, if it is not below the interval
+
+    def interval(self, level: float, *, anytime: bool) -> Estimate:
+        """Return the interval, which may hold at every look and not at this one alone."""
+        value, tail = self.value, (1 - level) / 2
+        if not self.effect:
+            return Estimate(value, value, value)
+        if self.n < 2:
+            return Estimate(value, 0.0, 1.0)
+        trials = _trials(self.effect, self.mistakes, self.n, level, anytime=anytime)
+        hits = value * trials
+        low = float(betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
+        high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
+        return Estimate(min(value, max(low, self.most)), low, high)
+
+    def checks_to(self, target: float, checked: int, of: int, level: float) -> Floats:
+        """Draw how many more checks it takes to a lower end, float64 [n_draws]; inf: all do not do.
+
+        Checks go on like trials with a chance that has a beta distribution by those so far.
+        """
+        if self.n < 2:
+            return np.full(DRAWS, np.inf)
+        rng, before = np.random.default_rng(0), 1 / self.effect
+        hits, seen = self.value * before, self.mistakes + PRIOR
+        n = checked + np.unique(np.geomspace(1, of - checked, LOOKS).astype(int))
+        # the variance of n of N items is as 1 / n - 1 / N
+        left = np.maximum(1 / n - 1 / of, 1e-9) / (1 / checked - 1 / of)
+        chance = rng.beta(hits + 0.5, before - hits + 0.5, DRAWS)[:, None]
+        # By how much the effect will turn out to be another one
+        scale = (seen + 1) / rng.chisquare(seen + 1, DRAWS)[:, None]
+        new = (np.diff(before / left, prepend=before) / scale).round()
+        right = rng.binomial(new.astype(np.int64), chance)
+        more = ((new - right) * (1 - n / of) ** 2).cumsum(axis=1)  # mistakes
+        value = (hits + right.cumsum(axis=1)) / (before + new.cumsum(axis=1))
+        effect = self.effect * left * (seen + more * scale) / (seen + more)
+        trials = _trials(effect, self.mistakes + more, self.n * n / checked, level, anytime=True)
+        is_there = betainc(value * trials, (1 - value) * trials + 1, target) <= (1 - level) / 2
+        return np.where(is_there.any(axis=1), n[is_there.argmax(axis=1)] - checked, np.inf)
+
+
 def estimate(
     drawn: Drawn,
     counts: Counts,
@@ -97,6 +146,11 @@ def estimate(
     anytime: bool = False,  # Whether it holds at every look, and not at this one alone
 ) -> Estimate:
     """Estimate a ratio of `RATIOS`; the interval is (0, 1) where nothing can be said."""
+    return weigh(drawn, counts, doubt, ratio).interval(level, anytime=anytime)
+
+
+def weigh(drawn: Drawn, counts: Counts, doubt: Floats, ratio: str) -> Weighed:
+    """Find out what checked items say of a ratio of `RATIOS`; the arguments are `estimate`'s."""
     by_right, by_written, by_true = RATIOS[ratio]
     order, left = drawn.order, drawn.left()
     chance = drawn.weights[order] / left
@@ -113,7 +167,7 @@ def estimate(
     written = counts.written.sum()
     every = by_written * written + by_true * counts.true.sum()
     if len(order) == len(drawn.weights) and every > 0:  # nothing is left to chance
-        return Estimate(*3 * (float(by_right * counts.right.sum() / every),))
+        return Weighed(float(by_right * counts.right.sum() / every), 0.0)
     right, true = totals(counts.right), totals(counts.true)
     less, fewer = surprise(counts.expected), surprise(counts.expected_true)
 
@@ -133,7 +187,7 @@ def estimate(
     right, true, less, fewer = right - power * less, true - power * fewer, less * 0, fewer * 0
     value, whole = solve()
     if whole <= 0 or n < 2:
-        return Estimate(value, 0.0, 1.0)
+        return Weighed(value, np.inf)
     residual = linear(value)[0] / whole
     variance = (share**2) @ (residual - share @ residual) ** 2 * n / (n - 1)
     wrong = by_written * (counts.written[order] - counts.right)
@@ -142,10 +196,9 @@ def estimate(
     bernoulli = value * (1 - value)
     effect = variance / bernoulli if bernoulli > 1e-6 else base
     effect = (n_mistakes * effect + PRIOR * base) / (n_mistakes + PRIOR)
-    found = _share_interval(value, effect, min(n - 1, n_mistakes + PRIOR + 1), n, level, anytime)
-    if value == 1:  # the mistakes seen are all, where confidences foresee more than there are
-        return found._replace(value=max(found.low, 1 - float(wrong.sum()) / whole))
-    return found
+    # Where confidences foresee more mistakes than there are, those seen are all
+    most = 1 - float(wrong.sum()) / whole if value == 1 else 1.0
+    return Weighed(value, float(effect), n_mistakes, n, most)
 
 
 def _expected_effect(
@@ -166,23 +219,18 @@ def _expected_effect(
     return base, float(seen.sum() ** 2 / max((seen**2).sum(), 1e-300))
 
 
-def _share_interval(
-    value: float, effect: float, freedom: float, n: float, level: float, anytime: bool
-) -> Estimate:
-    """Return the interval of a share of so many trials that it has this design effect."""
+def _trials(effect: Any, mistakes: Any, n: Any, level: float, *, anytime: bool) -> Any:
+    """Return of how many trials the interval of a share is."""
     tail = (1 - level) / 2
+    freedom = np.minimum(n - 1, mistakes + PRIOR + 1)
     normal = -float(ndtri(tail))
-    wide = -float(stdtrit(max(1.0, freedom), tail)) / normal
+    wide = -stdtrit(np.maximum(1.0, freedom), tail) / normal
     if anytime:
-        wide *= _bound(n, 1 - level) / normal
-    trials = 1 / max(effect * wide**2, 1e-12)
-    hits = value * trials
-    low = float(betaincinv(hits, trials - hits + 1, tail)) if hits > 0 else 0.0
-    high = float(betaincinv(hits + 1, trials - hits, 1 - tail)) if hits < trials else 1.0
-    return Estimate(value, low, high)
+        wide = wide * (_bound(n, 1 - level) / normal)
+    return 1 / np.maximum(effect * wide**2, 1e-12)
 
 
-def _bound(n: float, alpha: float) -> float:
+def _bound(n: Any, alpha: float) -> Any:
     """Return in how many standard errors a mean stays at every look, from the first to the last."""
     rate = (-2 * np.log(alpha) + np.log(1 - 2 * np.log(alpha))) / FIRST_LOOK
-    return float(np.sqrt((n * rate + 1) / (n * rate) * 2 * np.log(np.sqrt(n * rate + 1) / alpha)))
+    return np.sqrt((n * rate + 1) / (n * rate) * 2 * np.log(np.sqrt(n * rate + 1) / alpha))

@@ -27,7 +27,7 @@ from goldspan.auditing import Audit, AuditPlan, audit, draw_audit
 from goldspan.auditing.plan import LEAST
 from goldspan.campaign.clock import WallTimes
 from goldspan.campaign.plan import Plan
-from goldspan.campaign.stopping import NEXT, Certified
+from goldspan.campaign.stopping import NEXT, TAIL, Certified, ahead, told_ahead
 from goldspan.crowd import Crowd, write_crowd
 from goldspan.crowd.gold import attach_gold, split_tokens
 from goldspan.crowd.options import ReadOptions
@@ -125,9 +125,10 @@ def certificate(
     Returns:
         `measure`, `value`, `low` and `high` (None with too few checks), `level`; `checked` and
         `drawn` items, `items` with labels; `new`: items that were labelled since; `certified`:
-        whether the target of the plan is reached, None without one; `missing`: about how many
-        checks that takes, None where they do not suffice or nobody can say; `seed`; `text`, `goal`,
-        its `cost` and `notes` in words.
+        whether the target of the plan is reached, None without one; `missing`: how many checks
+        that takes in the median, None where they do not suffice or nobody can say; `end`: their
+        95 % interval `low` to `high`, and the chances that all items are too few (`short`) and that
+        the money is too little (`unpaid`); `seed`; `text`, `goal`, its `cost` and `notes` in words.
     """
     drawn, goal = last_draw(ledger), plan.stop.certified
     if drawn is None or result is None:
@@ -144,6 +145,8 @@ def certificate(
             notes.append(str(error))
     if differ:
         notes.append(f"checkers differ on {', '.join(differ)}")
+    price = plan.prices.check_micro
+    paid = ledger.totals().left // price if price else np.inf
     is_whole = not open_items(ledger, drawn) and len(drawn["items"]) >= labels.n_items - new
     made = {
         "measure": "accuracy" if plan.is_single else "F1",
@@ -151,7 +154,8 @@ def certificate(
         "level": level, "checked": len(truth), "drawn": len(drawn["items"]),
         "items": labels.n_items - new, "new": new, "seed": drawn["seed"],
         "certified": goal and bool(found and not new and found.estimate.low >= goal.target),
-        "missing": None if goal is None or is_whole else _missing(found, goal),
+        "missing": None, "end": None,
+        **({} if goal is None or is_whole else _missing(found, goal, paid)),
         "notes": [*notes, *(found.notes if found else ())],
     }  # fmt: skip
     wall = WallTimes(ledger)
@@ -225,26 +229,29 @@ def write_audit(folder: Path, ledger: SqlLedger, result: Consensus) -> None:
         write_crowd(truth, folder / "checked.jsonl")
 
 
-def _missing(found: Audit | None, goal: Certified) -> int | None:
-    """Return about how many more checks it takes until the lower end is at the target."""
+def _missing(found: Audit | None, goal: Certified, paid: float) -> dict[str, Any]:
+    """Return the median number of checks that it still takes, and their interval `end`."""
     if found is None or found.estimate.value < goal.target:
-        return None
-    value, low, high = found.estimate
-    if low >= goal.target:
-        return 0
-    width = (high - low) * (value - goal.target) / (value - low)
-    return max(1, found.needed(min(max(width, 1e-9), 0.999)) - len(found.checked))
+        return {}
+    if found.estimate.low >= goal.target:
+        return {"missing": 0}
+    left = found.n_items - len(found.checked)
+    more = found.checks_to(goal.target)
+    middle = max(1, int(np.median(np.minimum(more, left))))
+    return {"missing": middle, "end": {**ahead(more, left), "unpaid": float(np.mean(more > paid))}}
 
 
 def _cost(one: Mapping[str, Any], plan: Plan, result: Consensus) -> str:
     """Say what the missing checks cost, or the next answers; "" where that is not paid."""
-    paid, what, micro = result.crowd.latest.cost, "", 0
-    if one["missing"]:
-        micro = one["missing"] * plan.prices.check_micro
-    elif one["missing"] is None and one["value"] is not None and paid is not None:
-        what, micro = f"the next {NEXT} ", int(round(NEXT * float(paid.mean()), -4))
-    amount = f"{from_micro(micro)} {plan.prices.currency}".strip()
-    return f" ({what}about {amount})" if micro else ""
+    paid, unit, price = result.crowd.latest.cost, plan.prices.currency, plan.prices.check_micro
+    if one["end"] and price:
+        low, high = (from_micro(price * round(one["end"][side])) for side in ("low", "high"))
+        few = f"; the money is not enough with a chance of {100 * one['end']['unpaid']:.0f}\u00a0%"
+        return f" ({f'{low} to {high} {unit}'.strip()}{few * (one['end']['unpaid'] > TAIL)})"
+    if one["missing"] is None and one["value"] is not None and paid is not None and paid.any():
+        amount = from_micro(int(round(NEXT * float(paid.mean()), -4)))
+        return f" (the next {NEXT} about {f'{amount} {unit}'.strip()})"
+    return ""
 
 
 def _text(one: Mapping[str, Any]) -> str:
@@ -263,7 +270,8 @@ def _goal(one: Mapping[str, Any], goal: Certified | None) -> str:
     if one["certified"]:
         return f"{what} certain"
     if one["missing"]:
-        return f"{what} not certain yet: it takes about {one['missing']:,} more checks, not answers"
+        checks = told_ahead(one["end"], lambda x: f"{x:,.0f}", "")
+        return f"{what} not certain yet: it takes more checks, not answers: {checks}"
     if one["value"] is None:
         return f"{what} not certain: too few drawn items are checked"
     if one["missing"] == 0:

@@ -13,13 +13,18 @@ from goldspan.campaign.model import cross_predict
 from goldspan.campaign.plan import Plan
 from goldspan.campaign.protocols import Decision, Evaluation, Labelled, Labels, Measure, Model
 from goldspan.campaign.stopping import (
+    LEAST_POINTS,
     NEXT,
     Curve,
     Round,
+    Z,
+    ahead,
     curve_of,
+    lower_end,
     pool_gain,
+    told_ahead,
 )
-from goldspan.money import MICRO
+from goldspan.money import MICRO, from_micro
 from goldspan.spans import score
 
 
@@ -58,8 +63,8 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
     last, curve = rounds[-1], curve_of(rounds, plan.seed)
     each = last["spent"] / max(1, last["items"])
     answers = last["answers"] / max(1, last["items"])  # gold questions among them
-    facts: dict[str, Any] = {"curve": None, "next": None, "per_money": None, "to_target": None}
-    facts["ask_again"] = last["ask_again"]
+    facts: dict[str, Any] = {"curve": None, "next": None, "per_money": None}
+    facts |= {"ask_again": last["ask_again"], "end": _end(plan, rounds, curve)}
     if curve is None:
         return facts
     facts["curve"] = {"a": curve.a, "b": curve.b, "c": curve.c}
@@ -69,17 +74,53 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
         "gain": curve.gain(NEXT), "cost": round(each * NEXT), "answers": round(answers * NEXT),
     }  # fmt: skip
     facts["per_money"] = _per_money(plan, last, curve)
-    if plan.stop.target is not None and plan.stop.certified is None:
-        items = curve.items_to(plan.stop.target)
-        more = None if items is None else max(0.0, items - last["items"])
-        facts["to_target"] = {
-            "reachable": items is not None,
-            "items": more if more is None or more < 1e9 else None,
-            "cost": None if more is None or more >= 1e9 else round(each * more),
-            "answers": None if more is None or more >= 1e9 else round(answers * more),
-            "chance": curve.reaches(plan.stop.target),
-        }
     return facts
+
+
+def too_few(by: str, rounds: Sequence[Round]) -> str:
+    """Say why nothing is forecast, and what to draw."""
+    n = sum(one["control"] is not None for one in rounds)
+    if not any(one["score"] for one in rounds):
+        return "none, as no model could be measured"
+    if not n and "random" not in by:
+        return 'none, as nothing is drawn at random: add "10% random" to select.by'
+    return (
+        f"none: it takes {LEAST_POINTS} rounds with a score on items drawn at random (at least "
+        f"{LEAST_CONTROL} of them), and there {'is' if n == 1 else 'are'} {n:,}"
+    )
+
+
+def _end(plan: Plan, rounds: Sequence[Round], curve: Curve | None) -> dict[str, Any] | None:
+    """Forecast what it takes until the rule `target` holds, in money or answers."""
+    target, last, often = plan.stop.target, rounds[-1], plan.stop.rounds
+    if target is None or plan.stop.certified is not None:
+        return None
+    if curve is None or last["control"] is None:
+        return {"text": too_few(plan.select.by, rounds)}
+    each = last["spent" if plan.is_paid else "answers"] / max(1, last["items"])
+    most = float(last["pool"] - last["items"])
+    if plan.is_paid and each:
+        most = min(most, (last["cap"] - last["spent"]) / each)
+    more = np.append(np.arange(plan.select.batch, most, plan.select.batch), most)
+    n = last["items"] + more
+    value, low, high = (last["control"][side] for side in ("value", "low", "high"))
+    # What is measured on ever more of the same items goes on from what was measured
+    grown = np.append(1, n / last["items"]) if plan.evaluate.by != "test" else np.ones(len(n) + 1)
+    told = grown / max((high - low) / (2 * Z), 1e-3) ** 2
+    steps = np.random.default_rng(plan.seed).standard_normal((len(curve.draws), len(n)))
+    noise = (steps * np.sqrt(np.diff(told))).cumsum(axis=1) / told[1:]
+    a, b, c = curve.draws.T[:, :, None]
+    ends = a - b * n**-c + noise - (value - low) * np.sqrt(told[0] / told[1:])
+    before = range(len(rounds) + 2 - often, len(rounds) + 1)
+    known = [k > 0 and (lower_end(rounds[:k]) or 0.0) >= target for k in before]
+    holds = np.hstack([np.broadcast_to(known, (len(a), often - 1)), ends >= target])
+    in_a_row = np.lib.stride_tricks.sliding_window_view(holds, often, axis=1)
+    runs = np.asarray(in_a_row.all(axis=2))
+    amounts = np.where(runs.any(axis=1), each * more[runs.argmax(axis=1)], np.inf)
+    found, unit = ahead(amounts, each * most), f" {plan.prices.currency}".rstrip()
+    if not plan.is_paid:
+        return {**found, "text": told_ahead(found, lambda x: f"{x:,.0f}", " answers")}
+    return {**found, "text": told_ahead(found, lambda x: from_micro(int(round(x, -4))), unit)}
 
 
 def _per_money(plan: Plan, last: Round, curve: Curve) -> dict[str, float] | None:

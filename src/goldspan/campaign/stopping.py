@@ -58,16 +58,6 @@ class Curve:
         low, high = np.quantile(values, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
 
-    def items_to(self, target: float) -> float | None:
-        """Return how many items the target takes; None: it is not reachable."""
-        if self.a <= target:
-            return None
-        return float((self.b / (self.a - target)) ** (1 / self.c)) if self.b > 0 else 1.0
-
-    def reaches(self, target: float) -> float:
-        """Return the share of the drawn curves that ever reach a target."""
-        return float(np.mean(self.draws[:, 0] > target))
-
     def gain(self, more: float) -> float:
         """Return how much the next items raise the score."""
         return self.at(self.last + more) - self.at(self.last)
@@ -80,8 +70,8 @@ def fit_curve(
 
     >>> n = [10, 20, 40, 80, 160]
     >>> curve = fit_curve(n, [0.9 - 2 * x**-0.7 for x in n], [0.01] * 5)
-    >>> round(curve.at(1000), 3), curve.items_to(0.95)
-    (0.884, None)
+    >>> round(curve.at(1000), 3)
+    0.884
     """
     x, y, spread = (np.asarray(one, np.float64) for one in (n, score, error))
     if not len(x) == len(y) == len(spread) or (x <= 0).any() or (spread < 0).any():
@@ -143,6 +133,36 @@ def curve_of(rounds: Sequence[Round], seed: int = 0) -> Curve | None:
     spread = [(one["control"]["high"] - one["control"]["low"]) / (2 * Z) for one in points]
     scores = [one["control"]["value"] for one in points]
     return fit_curve([one["items"] for one in points], scores, spread, seed)
+
+
+# --------------------------------------------------------------------------------------------------
+# What it takes until the goal of the plan: an interval that ends where nothing is left.
+
+TAIL = 0.025
+"""Chance of less than an interval says, and of more."""
+
+
+def ahead(amounts: Floats, most: float) -> dict[str, float]:
+    """Return the interval of what it may take, and the chance `short` that all of it is too little.
+
+    >>> ahead(np.array([20.0, 30.0, np.inf, np.inf]), most=80)
+    {'low': 20.75, 'high': 80.0, 'short': 0.5}
+    """
+    low, high = np.quantile(np.minimum(amounts, most), [TAIL, 1 - TAIL]).tolist()
+    return {"low": low, "high": high, "short": float(np.mean(amounts > most))}
+
+
+def told_ahead(one: Mapping[str, float], shown: Callable[[float], str], unit: str) -> str:
+    """Say it in words.
+
+    >>> told_ahead({"low": 40, "high": 65, "short": 0.0}, str, " EUR")
+    'with 95\u00a0% between 40 and 65 EUR more'
+    """
+    low, high = shown(one["low"]), shown(one["high"])
+    if one["short"] > 1 - TAIL:
+        return f"out of reach: all that is left, {high}{unit}, is not enough"
+    few = f"; this is all, and not enough with a chance of {100 * one['short']:.0f}\u00a0%"
+    return f"with 95\u00a0% between {low} and {high}{unit} more{few * (one['short'] > TAIL)}"
 
 
 # --------------------------------------------------------------------------------------------------
@@ -258,7 +278,7 @@ class StopRule:
         )
 
 
-def _low(rounds: Sequence[Round]) -> float | None:
+def lower_end(rounds: Sequence[Round]) -> float | None:
     """Return the lower bound of the score."""
     best: Mapping[str, float] | None = rounds[-1]["control"] or rounds[-1]["score"]
     return None if best is None else best["low"]
@@ -292,7 +312,7 @@ RULES = (
         is_hard=True, needs_model=False, before="no item is drawn yet",
     ),
     StopRule(
-        "target", "target", _low,
+        "target", "target", lower_end,
         (
             "the score is at least {value:.3f}, and the target is {limit:g}",
             "the lower bound of the score is {limit:g}",

@@ -591,19 +591,13 @@ def _round(one: dict[str, Any]) -> str:
 def _forecast(learning: dict[str, Any], money: dict[str, Any] | None) -> list[str]:
     """Return what more labels take: money, or answers where nobody is paid."""
     found, lines = learning["forecast"] or {}, []
-
-    def takes(facts: dict[str, Any]) -> str:
-        if money is None:
-            return counted(facts["answers"], "answer")
-        return f"{facts['cost']} {money['currency']}".rstrip()
-
-    if found.get("next"):
-        ahead = found["next"]
+    if ahead := found.get("next"):
+        takes = counted(ahead["answers"], "answer")
+        takes = takes if money is None else f"{ahead['cost']} {money['currency']}".rstrip()
         lines.append(
             f"{counted(ahead['items'], 'more item')}: score {ahead['score']:.3f} "
-            f"({ahead['low']:.3f}–{ahead['high']:.3f}) for {takes(ahead)}"
+            f"({ahead['low']:.3f}–{ahead['high']:.3f}) for {takes}"
         )
-    goal = found.get("to_target")
-    if goal and goal["cost" if money else "answers"] is not None:
-        lines.append(f"to the target {learning['target']:g}: {takes(goal)}")
+    if end := found.get("end"):
+        lines.append(f"until the target {learning['target']:g}: {end['text']}")
     return lines

@@ -11,6 +11,7 @@ import numpy as np
 
 from goldspan.aggregation import Consensus
 from goldspan.aggregation.layered import Joint
+from goldspan.campaign.outlook import too_few
 from goldspan.crowd import agreement
 from goldspan.crowd.atomic import write_text
 from goldspan.money import MICRO
@@ -48,8 +49,6 @@ if TYPE_CHECKING:
 # The learning curve: how good the model is after every round, and where that leads.
 
 
-LEAST_POINTS = 4
-"""Rounds with a score on random items that a forecast takes."""
 RAISED = str.maketrans("0123456789-.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⋅")
 FAR = 0.5
 """From this lowest score on the axis does not begin at 0."""
@@ -152,8 +151,7 @@ def outlook(record: CampaignRecord) -> list[tuple[str, str]]:
     facts = list(record.forecasts.values())[-1] if record.forecasts else {}
     rows = []
     if facts.get("curve") is None:
-        n = sum(one["control"] is not None for one in record.rounds)
-        rows.append(("Forecast", _too_few(record, n)))
+        rows.append(("Forecast", too_few(record.plan["select"]["by"], record.rounds)))
     else:
         rows += _forecast_rows(record, facts)
     again = facts.get("ask_again")
@@ -165,28 +163,21 @@ def outlook(record: CampaignRecord) -> list[tuple[str, str]]:
     return rows
 
 
-def _too_few(record: CampaignRecord, n: int) -> str:
-    if not any(one["score"] for one in record.rounds):
-        return "none, as no model could be measured"
-    return (
-        f"none: it takes {LEAST_POINTS} rounds with a score on items drawn at random (at least 8 "
-        f"of them), and there {'is' if n == 1 else 'are'} {count(n)}"
-    )
-
-
 def _forecast_rows(record: CampaignRecord, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     ahead, curve = facts["next"], facts["curve"]
     minus = "\u2212"
     law = f"{100 * curve['a']:.1f} {minus} {100 * curve['b']:.4g} \u00b7 n{_raised(-curve['c'])}"
-    gain = f"a gain of {100 * ahead['gain']:.2f} points for {_takes(record, ahead)}"
+    takes = counted(ahead["answers"], "answer")  # where nobody is paid
+    takes = takes if record.money is None else with_unit(record, ahead["cost"])
+    gain = f"a gain of {100 * ahead['gain']:.2f} points for {takes}"
     more = f"{percent(ahead['score'])} ({interval(ahead)}), {gain}"
     rows = [
         ("Learning curve", f"{record.measure} in per cent = {law}, for n items"),
         (f"{ahead['items']} more items", more),
     ]
-    goal = facts["to_target"]
-    if goal is not None:
-        rows.append((f"Target {100 * record.plan['stop']['target']:g}\u00a0%", _goal(record, goal)))
+    if end := facts.get("end"):
+        target = 100 * record.plan["stop"]["target"]
+        rows.append((f"Until the target, {target:g}\u00a0%", end["text"]))
     return rows
 
 
@@ -197,23 +188,6 @@ def _raised(power: float) -> str:
     '⁻⁰⋅⁵⁰'
     """
     return f"{power:.2f}".translate(RAISED)
-
-
-def _goal(record: CampaignRecord, goal: Mapping[str, Any]) -> str:
-    chance = f"{100 * goal['chance']:.0f}\u00a0% of the curves that fit as well ever reach it"
-    if not goal["reachable"]:
-        return f"not reachable by the learning curve ({chance})"
-    if goal["cost"] is None:
-        return f"reachable with more items than anybody could label ({chance})"
-    items = counted(round(goal["items"]), "more item")
-    return f"{items} for {_takes(record, goal)} ({chance})"
-
-
-def _takes(record: CampaignRecord, facts: Mapping[str, Any]) -> str:
-    """Return what more labels take: money, or answers where nobody is paid."""
-    if record.money is not None:
-        return with_unit(record, facts["cost"])
-    return counted(facts["answers"], "answer")
 
 
 # --------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Collection
 from functools import partial
 from hashlib import blake2b
 from typing import Annotated, Any, Literal
@@ -241,7 +241,7 @@ def audit(caller: Reads, context: ContextHere) -> m.AuditNow:
     found = context.service.desk.checking.progress()
     shown = found.certificate if caller.may(RESULTS) else None
     if shown and not caller.may(MONEY):
-        shown = without_money(shown, paid=True)
+        shown = {**shown, "cost": None}
     return found.model_copy(update={"certificate": shown})
 
 
@@ -463,11 +463,12 @@ def mask_overview(view: m.Overview, caller: Caller) -> m.Overview:
     if not caller.may(MONEY):
         learning, paid = view.learning, view.money is not None
         forecast = learning.forecast and {
-            name: facts and without_money(facts, paid=paid)
+            name: facts and {**facts, "cost": None}
             for name, facts in learning.forecast.items()
+            if not (paid and name == "end")
         }
         changed["money"] = None
-        changed["certificate"] = view.certificate and without_money(view.certificate, paid=paid)
+        changed["certificate"] = view.certificate and {**view.certificate, "cost": None}
         changed["rounds"] = [one.model_copy(update={"spent": None}) for one in view.rounds]
         changed["learning"] = learning.model_copy(update={"forecast": forecast})
     if not caller.may(PEOPLE):
@@ -480,14 +481,6 @@ def mask_overview(view: m.Overview, caller: Caller) -> m.Overview:
         told = {"budget": budget, "changes": [], "pending": []}
         changed["plan"] = view.plan.model_copy(update=told)
     return view.model_copy(update=changed) if changed else view
-
-
-def without_money(facts: Mapping[str, Any], *, paid: bool) -> dict[str, Any]:
-    """Return a part of the forecast without amounts; how far the target is, is one if `paid`."""
-    end = facts.get("end")
-    if end and paid:
-        end = {name: value if name == "chance" else None for name, value in end.items()}
-    return {**facts, "cost": None, **({"end": end} if "end" in facts else {})}
 
 
 def mask_agreement(view: m.Agreement, caller: Caller) -> m.Agreement:

@@ -179,7 +179,8 @@ def test_a_desk_waits_for_the_checks_that_are_missing_and_pays_them(tmp_path):
     made.clock.pass_seconds(DAY)  # nobody checks any more
     waiting, found = made.campaign.run(), made.campaign.certificate()
     assert (waiting.answers, waiting.items) == (0, found["missing"])
-    assert found["cost"] == f" (about {from_micro(500_000 * found['missing'])})"
+    ends = [from_micro(500_000 * round(found["end"][side])) for side in ("low", "high")]
+    assert found["cost"].startswith(f" ({ends[0]} to {ends[1]}")
     made.engine._publish(waiting=waiting, certificate=found)
     shown = made.desk.overview()
     assert shown.why == "it waits for checks"
@@ -188,6 +189,7 @@ def test_a_desk_waits_for_the_checks_that_are_missing_and_pays_them(tmp_path):
     )
     made.ledger.set_cap(made.ledger.totals().spent + 499_999, made.clock())
     assert "does not pay" in made.desk.checking.next("a")["message"]
+    assert "the money is not enough with a chance of 100" in made.campaign.certificate()["cost"]
     ended = made.campaign.run()
     assert (ended.rule, ended.why) == ("checks", found["goal"])
     made.close()

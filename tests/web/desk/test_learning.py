@@ -22,7 +22,7 @@ def rounds():
 def stopped(fresh):
     """A campaign whose last round said what more would cost."""
     facts = {"next": {"items": 100, "score": 0.9, "low": 0.88, "high": 0.92, "cost": 1_985_246},
-             "to_target": None, "ask_again": None}  # fmt: skip
+             "end": {"low": 1.0, "text": "between 4 and 6 more"}, "ask_again": None}  # fmt: skip
     fresh.ledger.record("stop", "r001", {"stop": False, "facts": facts}, fresh.clock())
     return fresh
 
@@ -46,7 +46,8 @@ def test_the_curve_goes_through_its_interval_and_beyond_the_last_point(fresh, mo
 def test_what_is_estimated_is_told_to_the_cent(stopped):
     forecast = stopped.desk.learning([]).forecast
     assert forecast["next"]["cost"] == "1.99"
-    assert forecast["to_target"] is None
+    assert forecast["end"]["text"].endswith("between 4 and 6 more")
+    assert "low" not in forecast["end"]  # which is in millionths
 
 
 def test_before_the_first_round_there_is_nothing(fresh):

@@ -294,7 +294,7 @@ def test_the_large_number_is_the_labels_and_the_taggers_is_called_so(desk):
     again = {"answers": 51, "cost": "2.5", "right": 246.8, "right_tokens": 0.0205}
     points = [{"items": 20, **score}, {"items": 40, **score}]
     learning = {"points": points[:1], "curve": None, "target": None}
-    learning["forecast"] = {"next": None, "to_target": None, "ask_again": again}
+    learning["forecast"] = {"next": None, "end": None, "ask_again": again}
     none = {"counting": 0, "control": 0, "drafts": 0, "workers": 0}
     overview(page, confidence=None, certificate=None, learning=learning, answers=none)
     sees(page, "document.querySelector('#certificate').textContent === 'There are no labels yet.'")

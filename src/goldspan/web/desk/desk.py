@@ -435,8 +435,9 @@ class Desk:
         stops = [one["facts"] for one in self.ledger.records("stop").values() if one["facts"]]
         if not stops:
             return None
-        found = {name: stops[-1].get(name) for name in ("next", "to_target", "ask_again")}
-        paid = self.inputs.plan.is_paid
+        found = {name: stops[-1].get(name) for name in ("next", "end", "ask_again")}
+        paid, end = self.inputs.plan.is_paid, found["end"]
+        found["end"] = end and {"text": end["text"]}
         return {
             name: facts and {**facts, "cost": _to_cents(facts.get("cost")) if paid else None}
             for name, facts in found.items()

@@ -131,8 +131,8 @@ function showForecast({ points, target, forecast }) {
   if (last) facts.push([`${scoreName()} now`, percent(last.value, 1), range(last)]);
   const next = forecast?.next;
   if (next) facts.push([`With ${count(next.items)} more items`, percent(next.score, 1), `${range(next)}; ${takes(next)}`]);
-  const goal = forecast?.to_target;
-  if (target && goal) facts.push([`To reach ${percent(target, 1)}`, ...wayTo(goal)]);
+  const end = forecast?.end;
+  if (target && end) facts.push([`Until the target, ${percent(target, 1)}`, end.text, ""]);
   const again = forecast?.ask_again;
   if (again?.answers) facts.push([`${many(again.answers, "more answer")} to uncertain items`, now.money ? money(again.cost) : "", setRight(again.right_tokens)]);
   find("forecast").replaceChildren(...facts.map(([name, value, more]) => make("div", {}, make("dt", {}, name), make("dd", {}, make("strong", {}, value), ` ${more}`))));
@@ -146,12 +146,6 @@ const setRight = (share) => `expected to set right ${share < 0.0005 ? "less than
 
 /** What something takes: money, or answers where nobody is paid. */
 const takes = ({ cost, answers }) => now.money ? money(cost) : many(answers, "answer");
-
-function wayTo({ cost, answers, items }) {
-  if (items === 0) return ["reached", "by this curve"];
-  if (items === null) return ["out of reach", "by this curve"];
-  return [takes({ cost, answers }), `${count(Math.ceil(items))} more items, by this curve`];
-}
 
 function showRounds(rounds) {
   const paid = Boolean(now.money);
