@@ -236,9 +236,10 @@ def _missing(found: Audit | None, goal: Certified, paid: float) -> dict[str, Any
     if found.estimate.low >= goal.target:
         return {"missing": 0}
     left = found.n_items - len(found.checked)
-    more = found.checks_to(goal.target)
-    middle = max(1, int(np.median(np.minimum(more, left))))
-    return {"missing": middle, "end": {**ahead(more, left), "unpaid": float(np.mean(more > paid))}}
+    drawn = found.checks_to(goal.target)
+    more, unpaid = np.minimum(drawn, left), float(np.mean(drawn > paid))
+    end = {**ahead(more, np.isinf(drawn)), "unpaid": unpaid}
+    return {"missing": max(1, int(np.median(more))), "end": end}
 
 
 def _cost(one: Mapping[str, Any], plan: Plan, result: Consensus) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.random import default_rng
+from numpy.typing import NDArray
 
 from goldspan.campaign.inputs import CampaignInputs
 from goldspan.campaign.model import cross_predict
@@ -15,6 +17,7 @@ from goldspan.campaign.protocols import Decision, Evaluation, Labelled, Labels, 
 from goldspan.campaign.stopping import (
     LEAST_POINTS,
     NEXT,
+    RISING,
     Curve,
     Round,
     Z,
@@ -64,7 +67,7 @@ def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:
     each = last["spent"] / max(1, last["items"])
     answers = last["answers"] / max(1, last["items"])  # gold questions among them
     facts: dict[str, Any] = {"curve": None, "next": None, "per_money": None}
-    facts |= {"ask_again": last["ask_again"], "end": _end(plan, rounds, curve)}
+    facts |= {"ask_again": last["ask_again"], "end": _end(plan, rounds)}
     if curve is None:
         return facts
     facts["curve"] = {"a": curve.a, "b": curve.b, "c": curve.c}
@@ -90,37 +93,48 @@ def too_few(by: str, rounds: Sequence[Round]) -> str:
     )
 
 
-def _end(plan: Plan, rounds: Sequence[Round], curve: Curve | None) -> dict[str, Any] | None:
+def _end(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any] | None:
     """Forecast what it takes until the rule `target` holds, in money or answers."""
-    target, last, often = plan.stop.target, rounds[-1], plan.stop.rounds
+    target, last = plan.stop.target, rounds[-1]
     if target is None or plan.stop.certified is not None:
         return None
+    curve = curve_of(rounds, plan.seed, RISING)
     if curve is None or last["control"] is None:
         return {"text": too_few(plan.select.by, rounds)}
-    each = last["spent" if plan.is_paid else "answers"] / max(1, last["items"])
-    most = float(last["pool"] - last["items"])
-    if plan.is_paid and each:
-        most = min(most, (last["cap"] - last["spent"]) / each)
-    more = np.append(np.arange(plan.select.batch, most, plan.select.batch), most)
-    n = last["items"] + more
+    batch, most, rng = plan.select.batch, last["pool"] - last["items"], default_rng(plan.seed)
+    more = np.append(np.arange(batch, most, batch), most)
+    holds = _holds(plan, rounds, curve, last["items"] + more)
+    is_there = holds.any(axis=1)
+    # An item costs what one of the last round did, but for a change as from round to round so far
+    used = np.array([[one["spent" if plan.is_paid else "answers"], one["items"]] for one in rounds])
+    cost, items = np.diff(used, axis=0).T
+    rate = np.maximum(cost[items > 0] / items[items > 0], 1)
+    each = rate[-1] * rng.choice(rate[1:] / rate[:-1], len(holds))
+    amounts = each * np.where(is_there, more[holds.argmax(axis=1)], most)
+    left = last["cap"] - last["spent"] if plan.is_paid else np.inf
+    found = ahead(np.minimum(amounts, left), ~is_there | (amounts > left))
+    if not plan.is_paid:
+        return {**found, "text": told_ahead(found, lambda x: f"{x:,.0f}", " answers")}
+    unit = f" {plan.prices.currency}".rstrip()
+    return {**found, "text": told_ahead(found, lambda x: from_micro(int(round(x, -4))), unit)}
+
+
+def _holds(plan: Plan, rounds: Sequence[Round], curve: Curve, n: Any) -> NDArray[np.bool_]:
+    """Draw whether the rule `target` holds after rounds with n items, bool [n_draws, n_rounds]."""
+    target, last, often = plan.stop.target or 0.0, rounds[-1], plan.stop.rounds
     value, low, high = (last["control"][side] for side in ("value", "low", "high"))
     # What is measured on ever more of the same items goes on from what was measured
-    grown = np.append(1, n / last["items"]) if plan.evaluate.by != "test" else np.ones(len(n) + 1)
+    grown = np.append(1, n / last["items"]) ** (plan.evaluate.by != "test")
     told = grown / max((high - low) / (2 * Z), 1e-3) ** 2
-    steps = np.random.default_rng(plan.seed).standard_normal((len(curve.draws), len(n)))
+    steps = default_rng(plan.seed).standard_normal((len(curve.draws), len(n)))
     noise = (steps * np.sqrt(np.diff(told))).cumsum(axis=1) / told[1:]
     a, b, c = curve.draws.T[:, :, None]
-    ends = a - b * n**-c + noise - (value - low) * np.sqrt(told[0] / told[1:])
+    ends = np.minimum(a - b * n**-c, 1) + noise - (value - low) * np.sqrt(told[0] / told[1:])
     before = range(len(rounds) + 2 - often, len(rounds) + 1)
     known = [k > 0 and (lower_end(rounds[:k]) or 0.0) >= target for k in before]
     holds = np.hstack([np.broadcast_to(known, (len(a), often - 1)), ends >= target])
     in_a_row = np.lib.stride_tricks.sliding_window_view(holds, often, axis=1)
-    runs = np.asarray(in_a_row.all(axis=2))
-    amounts = np.where(runs.any(axis=1), each * more[runs.argmax(axis=1)], np.inf)
-    found, unit = ahead(amounts, each * most), f" {plan.prices.currency}".rstrip()
-    if not plan.is_paid:
-        return {**found, "text": told_ahead(found, lambda x: f"{x:,.0f}", " answers")}
-    return {**found, "text": told_ahead(found, lambda x: from_micro(int(round(x, -4))), unit)}
+    return np.asarray(in_a_row.all(axis=2), np.bool_)
 
 
 def _per_money(plan: Plan, last: Round, curve: Curve) -> dict[str, float] | None:

@@ -35,6 +35,8 @@ LEAST_POINTS = 4
 DRAWS = 200
 POWERS = np.exp(np.linspace(np.log(0.05), np.log(3.0), 60))
 """The powers c that are tried."""
+RISING = np.concatenate([np.linspace(-2.0, -0.1, 20), POWERS])
+"""Those below 0 go on ever faster, as models do that only begin to learn; b is below 0 too."""
 Floats = NDArray[np.float64]
 
 
@@ -64,9 +66,10 @@ class Curve:
 
 
 def fit_curve(
-    n: Sequence[float], score: Sequence[float], error: Sequence[float], seed: int = 0
-) -> Curve | None:
-    """Fit a learning curve.
+    n: Sequence[float], score: Sequence[float], error: Sequence[float], seed: int = 0,
+    powers: Floats = POWERS,
+) -> Curve | None:  # fmt: skip
+    """Fit a learning curve with one of these powers.
 
     >>> n = [10, 20, 40, 80, 160]
     >>> curve = fit_curve(n, [0.9 - 2 * x**-0.7 for x in n], [0.01] * 5)
@@ -81,7 +84,7 @@ def fit_curve(
     spread = np.maximum(spread, 1e-3)
     rng = np.random.default_rng(seed)
     redrawn = y + spread * rng.standard_normal((DRAWS, len(y)))
-    found = _fit(x, np.vstack([y, redrawn]), spread)
+    found = _fit(x, np.vstack([y, redrawn]), spread, powers)
     a, b, c = found[0].tolist()
     return Curve(a, b, c, found[1:], float(x.max()))
 
@@ -104,15 +107,15 @@ def pool_gain(curve: Curve, pool: int, labelled: int, right: float, more: int) -
     return (more * (right - now) + (pool - labelled - more) * (then - now)) / pool
 
 
-def _fit(x: Floats, y: Floats, spread: Floats) -> Floats:
+def _fit(x: Floats, y: Floats, spread: Floats, powers: Floats) -> Floats:
     """Return the best a, b, c with a at most 1 and b at least 0, float64 [n_curves, 3]."""
     # x float64 [n_points]; y float64 [n_curves, n_points]; spread float64 [n_points]
     weight = 1 / spread**2
-    z = x ** -POWERS[:, None]
+    z = np.sign(powers)[:, None] * x ** -powers[:, None]
     a, b = _lines(z, y, weight)
     loss = (weight * (y[:, None] - a[..., None] + b[..., None] * z) ** 2).sum(axis=2)
     row, best = np.arange(len(y)), loss.argmin(axis=1)
-    return np.column_stack([a[row, best], b[row, best], POWERS[best]])
+    return np.column_stack([a[row, best], np.sign(powers[best]) * b[row, best], powers[best]])
 
 
 def _lines(z: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
@@ -127,12 +130,12 @@ def _lines(z: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
     return np.minimum(a, 1.0), np.where(a > 1, bound, b)
 
 
-def curve_of(rounds: Sequence[Round], seed: int = 0) -> Curve | None:
+def curve_of(rounds: Sequence[Round], seed: int = 0, powers: Floats = POWERS) -> Curve | None:
     """Fit the learning curve to the scores on items drawn at random."""
     points = [one for one in rounds if one["control"] is not None]
     spread = [(one["control"]["high"] - one["control"]["low"]) / (2 * Z) for one in points]
     scores = [one["control"]["value"] for one in points]
-    return fit_curve([one["items"] for one in points], scores, spread, seed)
+    return fit_curve([one["items"] for one in points], scores, spread, seed, powers)
 
 
 # --------------------------------------------------------------------------------------------------
@@ -142,14 +145,14 @@ TAIL = 0.025
 """Chance of less than an interval says, and of more."""
 
 
-def ahead(amounts: Floats, most: float) -> dict[str, float]:
+def ahead(amounts: Floats, is_short: NDArray[np.bool_]) -> dict[str, float]:
     """Return the interval of what it may take, and the chance `short` that all of it is too little.
 
-    >>> ahead(np.array([20.0, 30.0, np.inf, np.inf]), most=80)
+    >>> ahead(np.array([20.0, 30.0, 80.0, 80.0]), np.array([False, False, True, True]))
     {'low': 20.75, 'high': 80.0, 'short': 0.5}
     """
-    low, high = np.quantile(np.minimum(amounts, most), [TAIL, 1 - TAIL]).tolist()
-    return {"low": low, "high": high, "short": float(np.mean(amounts > most))}
+    low, high = np.quantile(amounts, [TAIL, 1 - TAIL]).tolist()
+    return {"low": low, "high": high, "short": float(is_short.mean())}
 
 
 def told_ahead(one: Mapping[str, float], shown: Callable[[float], str], unit: str) -> str:

@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 # The learning curve: how good the model is after every round, and where that leads.
 
 
-RAISED = str.maketrans("0123456789-.", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⋅")
 FAR = 0.5
 """From this lowest score on the axis does not begin at 0."""
 
@@ -164,30 +163,16 @@ def outlook(record: CampaignRecord) -> list[tuple[str, str]]:
 
 
 def _forecast_rows(record: CampaignRecord, facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    ahead, curve = facts["next"], facts["curve"]
-    minus = "\u2212"
-    law = f"{100 * curve['a']:.1f} {minus} {100 * curve['b']:.4g} \u00b7 n{_raised(-curve['c'])}"
+    ahead = facts["next"]
     takes = counted(ahead["answers"], "answer")  # where nobody is paid
     takes = takes if record.money is None else with_unit(record, ahead["cost"])
     gain = f"a gain of {100 * ahead['gain']:.2f} points for {takes}"
     more = f"{percent(ahead['score'])} ({interval(ahead)}), {gain}"
-    rows = [
-        ("Learning curve", f"{record.measure} in per cent = {law}, for n items"),
-        (f"{ahead['items']} more items", more),
-    ]
+    rows = [(f"{ahead['items']} more items", more)]
     if end := facts.get("end"):
         target = 100 * record.plan["stop"]["target"]
         rows.append((f"Until the target, {target:g}\u00a0%", end["text"]))
     return rows
-
-
-def _raised(power: float) -> str:
-    """Write an exponent.
-
-    >>> _raised(-0.5)
-    '⁻⁰⋅⁵⁰'
-    """
-    return f"{power:.2f}".translate(RAISED)
 
 
 # --------------------------------------------------------------------------------------------------
