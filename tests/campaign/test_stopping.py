@@ -132,6 +132,7 @@ def test_the_end_by_the_target_is_where_the_rule_then_holds():
         assert end["low"] <= rounds[last - 1]["spent"] - rounds[n - 1]["spent"] <= end["high"]
         assert end == outlook(plan, rounds[:n])["end"]
     assert last > 10
+    assert stopping.decide(rounds[:last]).facts["end"] is None
     assert end["high"] - end["low"] < 50_000_000
     low, high = (f"{end[side] / 1e6:.2f}" for side in ("low", "high"))
     assert end["text"] == f"with 95\u00a0% between {low} and {high} more"

@@ -246,7 +246,7 @@ def _cost(one: Mapping[str, Any], plan: Plan, result: Consensus) -> str:
     """Say what the missing checks cost, or the next answers; "" where that is not paid."""
     paid, unit, price = result.crowd.latest.cost, plan.prices.currency, plan.prices.check_micro
     if one["end"] and price:
-        low, high = (from_micro(price * round(one["end"][side])) for side in ("low", "high"))
+        low, high = (from_micro(price * one["end"][side]) for side in ("low", "high"))
         few = f"; the money is not enough with a chance of {100 * one['end']['unpaid']:.0f}\u00a0%"
         return f" ({f'{low} to {high} {unit}'.strip()}{few * (one['end']['unpaid'] > TAIL)})"
     if one["missing"] is None and one["value"] is not None and paid is not None and paid.any():

@@ -57,8 +57,8 @@ class CampaignStopping:
 
 
 def ended(rule: str, why: str, facts: Mapping[str, Any]) -> Decision:
-    """Decide to stop."""
-    return Decision(stop=True, rule=rule, why=why, facts=facts)
+    """Decide to stop, with nothing that is still to be spent."""
+    return Decision(stop=True, rule=rule, why=why, facts=facts and {**facts, "end": None})
 
 
 def outlook(plan: Plan, rounds: Sequence[Round]) -> dict[str, Any]:

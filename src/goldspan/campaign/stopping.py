@@ -149,9 +149,9 @@ def ahead(amounts: Floats, is_short: NDArray[np.bool_]) -> dict[str, float]:
     """Return the interval of what it may take, and the chance `short` that all of it is too little.
 
     >>> ahead(np.array([20.0, 30.0, 80.0, 80.0]), np.array([False, False, True, True]))
-    {'low': 20.75, 'high': 80.0, 'short': 0.5}
+    {'low': 21, 'high': 80, 'short': 0.5}
     """
-    low, high = np.quantile(amounts, [TAIL, 1 - TAIL]).tolist()
+    low, high = (round(end) for end in np.quantile(amounts, [TAIL, 1 - TAIL]).tolist())
     return {"low": low, "high": high, "short": float(is_short.mean())}
 
 
