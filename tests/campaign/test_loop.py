@@ -69,6 +69,20 @@ def test_items_whose_workers_disagree_are_asked_about_again(ended):
     assert all(len({one[0] for one in labels.values()}) == 1 for labels in few)
 
 
+def test_what_later_answers_made_doubtful_is_asked_again_when_the_pool_is_out(folder):
+    crowd = {"workers": ["flip(0.1) x2", "flip(0.4) x4"]}
+    campaign = campaign_of(folder, crowd=crowd, select={"batch": 5}, model={"name": "none"})
+    campaign.run()
+    records, found = campaign.ledger.records, campaign.progress
+    last = [picks["more"] for picks in records("picks").values() if not picks["items"]]
+    assert last[0]
+    assert not last[-1]
+    assert all(row["filled"] <= 4 for row in campaign.ledger.slots().to_pylist())
+    closed = {item for wave in records("wave").values() for item in wave["closed"]}
+    open_ = campaign.steps.aggregate.open_items(found.crowd, found.result, found.picked)
+    assert {*open_} <= closed
+
+
 def test_the_bill_is_what_the_ledger_spent(folder):
     campaign = campaign_of(folder, prices={"per_answer": "0.05", "per_token": "0.003"})
     campaign.run()

@@ -687,7 +687,22 @@ class Campaign:
             trained = self.progress.trained if number > 1 else None
             found = self.steps.select.pick(number, self.progress.picked, trained, left)
             chosen = {}
+            if number > 1 and found.stopped == POOL:
+                chosen = {"more": self._doubtful(left)}
         return {"items": found.items, "rules": found.rules, "stopped": found.stopped, **chosen}
+
+    def _doubtful(self, left: int) -> dict[str, int]:
+        """Return items whose labels later answers made doubtful, and how many they then want."""
+        with self.progress.frozen():
+            crowd, result = self.progress.crowd, self.progress.result
+            # Nobody was there for what a round closed
+            closed = {i for wave in self.ledger.records("wave").values() for i in wave["closed"]}
+            rest = [item for item in self.progress.picked if item not in closed]
+            open_ = [] if result is None else self.steps.aggregate.open_items(crowd, result, rest)
+        wanted = {row["item"]: row["wanted"] for row in self.ledger.slots().to_pylist()}
+        costs = np.cumsum([self.inputs.costs[self.inputs.pool.place[item]] for item in open_])
+        paid = int((costs <= left).sum())
+        return {item: wanted[item] + 1 for item in open_[:paid]}
 
     def _pick_answers(self, left: int) -> Picks:
         """Pick items and workers by what their answers promise."""
