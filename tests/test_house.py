@@ -49,8 +49,8 @@ SHARED = {
     "__version__",
 }
 BUDGET = {
-    "": 2_260, "aggregation": 14_968, "annotators": 3_356, "auditing": 1_177, "campaign": 8_596,
-    "chains": 1_325, "cli": 8_224, "crowd": 20_435, "report": 3_294, "runners": 672,
+    "": 2_260, "aggregation": 14_968, "annotators": 3_357, "auditing": 1_177, "campaign": 8_606,
+    "chains": 1_325, "cli": 8_224, "crowd": 20_435, "report": 3_296, "runners": 672,
     "selection": 2_601, "simulation": 1_608, "spans": 2_668, "store": 6_529, "tagger": 5_222,
     "web": 10_876, "workers": 7_054,
 }  # fmt: skip

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from campaign.test_by_gain import Listed, begun, folder  # noqa: F401 - fixtures
-from campaign.test_workforce import ANN, BEN, crowd
-from campaign.tiny import campaign_of, ends_with_the_same_log, plan_of
+from campaign.test_workforce import ANN, BEN, RULES, crowd
+from campaign.tiny import campaign_of, ends_with_the_same_log, ledger_of, plan_of
 from cli.test_cli import goldspan_run
-from goldspan.campaign import CampaignRecord, read_inputs, read_plan
+from goldspan.campaign import Campaign, CampaignRecord, read_inputs, read_plan
 from goldspan.campaign.judging import AskingByGain, Gains, expected_mistakes
 from goldspan.errors import FaultsError
 from goldspan.workers.stopping import learn_habits, posterior_of
@@ -121,7 +121,7 @@ def test_what_is_fast_and_dear_is_bought_where_an_hour_is(begun):  # noqa: F811
         asking = AskingByGain(begun.inputs, begun.ledger)
         picks = asking.ask(begun.progress.crowd, begun.progress.result, step, 10**9)
         asked[hour] = {*picks.whom.values()}
-        assert picks.saves["per_money"] > 0
+        assert picks.saves["money"] > 0
     assert asked == {"0": {"kim"}, "50": {"eve"}}
 
 
@@ -136,6 +136,63 @@ def test_checks_are_worth_it_where_they_save_more_than_they_cost(begun):  # noqa
     assert 0 < len(worth) < len(each)
     saves = pytest.approx(2_000_000 * worth.sum(), abs=5_000)
     assert found["checks"] == {"items": len(worth), "cost": 100_000 * len(worth), "saves": saves}
+
+
+def test_nobody_can_be_asked_any_more_is_another_end_than_too_dear(begun):  # noqa: F811
+    picks, _ = priced(begun, "0", mistake="100000", price=2 * 10**9)
+    assert picks.stopped == "money"  # worth it, and beyond what is left
+    step, asking = Timed({}), AskingByGain(begun.inputs, begun.ledger)
+    picks = asking.ask(begun.progress.crowd, begun.progress.result, step, 10**9)
+    assert (picks.stopped, picks.saves) == ("gain", None)
+
+
+def test_a_round_ends_before_the_hours_of_the_budget_are_over(begun):  # noqa: F811
+    names, result = begun.progress.crowd.item_ids.to_pylist(), begun.progress.result
+    step = Timed({"eve": 60.0}, *((name, "eve", 1) for name in names))
+    passed = (step.now() - next(iter(begun.ledger.events())).time) / 3_600_000
+    asked = {}
+    for more in (3.5, 60):
+        value = valued({"budget": {"hours": passed + more / 60}})
+        object.__setattr__(begun.inputs, "plan", read_plan(value))
+        asking = AskingByGain(begun.inputs, begun.ledger)
+        asked[more] = len(asking.ask(begun.progress.crowd, result, step, 10**9).whom)
+    assert asked[3.5] == 3 < asked[60]
+
+
+def test_the_next_unit_of_money_and_the_next_hour_are_sums_of_answers(begun):  # noqa: F811
+    picks, net = priced(begun, "100", price=400_000)
+    best = sorted(net.values(), reverse=True)
+    assert picks.saves["money"] == pytest.approx((sum(best[:2]) + 2 * 400_000) / 1e6)
+    picks, net = priced(begun, "1", seconds=1200.0)
+    best = sorted((one for one in net.values() if one > 0), reverse=True)
+    assert picks.saves["hour"] == pytest.approx(sum(best[:3]) / 1e6)
+
+
+def test_value_can_be_added_and_taken_away_while_it_runs(folder):  # noqa: F811
+    changes = {"crowd": crowd(*SLOW), "model": {"name": "none"}}
+    redundancy = {**GAIN, "max": 3}
+    plan = {**valued({**changes, "redundancy": redundancy}), "stop": {"most_rounds": 2}}
+    ledger, told = None, []
+    for value in (None, {"mistake": "3"}, None, None):
+        own = {key: one for key, one in plan.items() if key != "value" or value}
+        inputs = read_inputs(read_plan(own), folder)
+        ledger = ledger or ledger_of(inputs, folder / "campaign.sqlite")
+        campaign = Campaign(inputs, ledger)
+        campaign.run()
+        record = CampaignRecord.of(ledger)
+        told.append((len(record.changes), record.plan.get("value")))
+        assert "mistakes" not in record.money  # no round has ended since
+    assert told == [(0, None), (1, {"mistake": "3"}), (2, {}), (2, {})]
+    assert record.changes[1] == "value.mistake was '3' and is not set"
+
+
+def test_functions_answer_at_once_beside_workers_with_a_speed(folder):  # noqa: F811
+    campaign = campaign_of(
+        folder, crowd=crowd(*SLOW, RULES), redundancy={"min": 4, "max": 4},
+        select={"batch": 20}, model={"name": "none"}, judging={"drop": False},
+    )  # fmt: skip
+    offers = campaign.steps.label.offers([])
+    assert offers.seconds == {"ann": 10.0, "ben": 100.0, "cid": 30.0, "rules": 0.0}
 
 
 def test_workers_with_a_speed_of_their_own_work_side_by_side(folder):  # noqa: F811
@@ -168,6 +225,6 @@ def test_the_example_ends_by_itself_and_tells_the_three_parts(tmp_path):
     assert "together: " in done.stderr + done.stdout
     page = (out / "report.html").read_text()
     assert all(word in page for word in ("Waiting", "Mistakes", "The next EUR", "The next hour"))
-    assert money["saves"]["per_hour"] < 4  # else another round had been worth it
+    assert 0 < money["saves"]["hour"] < 4  # else another round had been worth it
     hours = [one["hours"] for one in record["rounds"]]
     assert all(a < b for a, b in itertools.pairwise(hours))

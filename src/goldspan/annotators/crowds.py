@@ -83,7 +83,8 @@ class SimulatedOptions:
 
     worker: str  # How it answers, in text: "flip(0.1)"
     truth: str  # File of the gold that it knows
-    # That an answer takes while the others work; 0: all take turns, as long as the plan says
+    # That an answer takes where no people answer: with it all work side by side, the others as
+    # fast as `crowd.seconds` says; 0 for all: they take turns
     seconds: Annotated[float, Number(0)] = 0.0
     seed: Seed = 0  # Of the random numbers
 

@@ -248,9 +248,12 @@ def _keep(
     """Keep what changed; a stopped campaign decides again whether to stop."""
     stops = list(ledger.records("stop").items())
     stopped = stops[-1][0].partition(".")[0] if stops and stops[-1][1]["stop"] else ""
-    sections = {key.partition(".")[0] for key in (*FREE, *LABELS)}
+    free = {key.partition(".")[0] for key in (*FREE, *LABELS)}
+    sections = {name: plan[name] for name in plan if name in free}
+    if "value" in plan_in_force(ledger):
+        sections.setdefault("value", {})  # it is left out where it is not set
     body = {
-        "sections": {name: plan[name] for name in plan if name in sections},
+        "sections": sections,
         "changed": lines,
         "items": n_items,
         "stopped": stopped,
@@ -331,6 +334,8 @@ def _differences(
         before, now, path = old.get(key), new.get(key), f"{above}{key}"
         if path == "task.layers":
             before, now = _by_name(before), _by_name(now)
+        if path == "value":
+            before, now = before or {}, now or {}
         if isinstance(before, Mapping) and isinstance(now, Mapping):
             yield from _differences(before, now, f"{path}.")
         elif before != now:

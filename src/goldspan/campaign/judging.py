@@ -595,9 +595,7 @@ class AskingByGain:
         gain = sum((one.of_offers(item, offers.workers) for one in layers), np.zeros(len(item)))
         counts = dict(zip(names, told[order].tolist(), strict=True))
         if has_value:
-            begin = next(iter(self.ledger.events())).time
-            serial = (label.now() - begin) / 1000 / max(1, len(crowd.latest))
-            return self._worthwhile(offers, gain, counts, left, len(crowd.latest), serial)
+            return self._worthwhile(offers, gain, counts, left, len(crowd.latest), label.now())
         kept = np.flatnonzero(gain > _NOTHING)
         prices = np.maximum(np.array(offers.prices, np.float64)[kept], _FREE)
         ranked = self._order(offers, kept, np.log(gain[kept] / prices))
@@ -635,36 +633,41 @@ class AskingByGain:
 
     def _worthwhile(
         self, offers: Offers, saved: Floats, counts: Mapping[str, int], left: int, n_before: int,
-        serial: float,
+        now: int,
     ) -> Picks:  # fmt: skip
         """Take the answers that save more mistakes than they, and the wait for them, cost."""
         # A round at most doubles the answers: what it expects rests on those that there are
-        hour = self.inputs.plan.prices.hour_micro
-        worth = self.inputs.plan.value.mistake_micro * saved
-        prices = np.array(offers.prices, np.float64)
+        plan, begin = self.inputs.plan, next(iter(self.ledger.events())).time
+        hour, serial = plan.prices.hour_micro, (now - begin) / 1000 / max(1, n_before)
+        over = float("inf") if plan.budget.hours is None else plan.budget.hours * 3600
+        longest = over - (now - begin) / 1000
+        worth, prices = plan.value.mistake_micro * saved, np.array(offers.prices, np.float64)
         net = worth - prices
-        kept = np.flatnonzero(net > 0)
+        kept, useful = np.flatnonzero(net > 0), np.flatnonzero(saved > _NOTHING)
         order = self._order(offers, kept, net[kept])
-        shifts, best = Shifts(offers.seconds, serial), list[int]()
+        each = np.log(worth[useful] / np.maximum(prices[useful], _FREE))
+        by_money = self._order(offers, useful, each)
         _, is_dear = self._take(offers, order, counts, left, n_before)
         if is_dear:  # the money ends before what is worth it: it goes where it saves most
-            order = self._order(offers, kept, net[kept] / np.maximum(prices[kept], _FREE))
-        most, per_hour = 0.0, 0.0
+            order = [n for n in by_money if net[n] > 0]
+        most, best, deadline = 0.0, list[int](), longest
         while True:
+            shifts = Shifts(offers.seconds, serial, deadline)
             taken, _ = self._take(offers, order, counts, left, n_before, shifts)
-            if not taken:
+            value = float(net[taken].sum()) - hour * shifts.last / 3600
+            if value > most:
+                most, best = value, taken
+            deadline = shifts.last / SHORTER
+            if not taken or not hour or not deadline:
                 break
-            total, hours = float(net[taken].sum()), shifts.last / 3600
-            per_hour = max(per_hour, total / hours if hours else 0.0)
-            if total - hour * hours > most:
-                most, best = total - hour * hours, taken
-            if not hour or not hours:
-                break
-            shifts = Shifts(offers.seconds, serial, shifts.last / SHORTER)
-        paid = prices > 0
-        per_money = float((worth[paid] / prices[paid]).max(initial=0.0))
-        picks = self._places(offers, best, "money" if is_dear else VALUE)
-        return replace(picks, saves={"per_money": per_money, "per_hour": per_hour / MICRO})
+        if not len(useful):
+            return self._places(offers, best, GAIN)
+        next_unit, _ = self._take(offers, by_money, counts, MICRO, n_before)
+        hour_long = Shifts(offers.seconds, serial, 3600.0)
+        next_hour, _ = self._take(offers, order, counts, left, n_before, hour_long)
+        sums = {"money": worth[next_unit].sum(), "hour": net[next_hour].sum()}
+        saves = {name: float(one) / MICRO for name, one in sums.items()}
+        return replace(self._places(offers, best, "money" if is_dear else VALUE), saves=saves)
 
     def _places(self, offers: Offers, taken: Sequence[int], stopped: str) -> Picks:
         """Return the items of the answers, and how many each then wants; or why there are none."""

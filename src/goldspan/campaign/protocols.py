@@ -37,7 +37,7 @@ class Picks:
     whom: Mapping[str, str] = field(default_factory=dict)
     # The model that is asked about an item besides, or alone
     models: Mapping[str, str] = field(default_factory=dict)
-    # Where a wrong label has a price: what the next unit of money and the next hour save
+    # Where a wrong label has a price: what the next unit of `money` and the next `hour` would save
     saves: Mapping[str, float] | None = None
 
 

@@ -378,7 +378,7 @@ def _money(ledger: SqlLedger, plan: Plan, crowd: Crowd) -> dict[str, Any]:
 
 def _worth(ledger: SqlLedger, plan: Plan) -> dict[str, Any]:
     """Return what the wait and the mistakes cost beside the money, where a mistake has a price."""
-    rounds = list(ledger.records("round").values())
+    rounds = [one for one in ledger.records("round").values() if "mistakes" in one]
     if not plan.value.mistake_micro or not rounds:
         return {}
     hours, mistakes = rounds[-1]["hours"], rounds[-1]["mistakes"]

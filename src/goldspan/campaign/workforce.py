@@ -183,10 +183,12 @@ class Workforce(AnsweringCrowd):
     @cached_property
     def _seconds(self) -> dict[str, float]:
         """What an answer of each takes, if the plan says it of anybody: they work side by side."""
-        own = {w: getattr(one.options, "seconds", 0.0) for w, one in self.machines.items()}
+        known = {"simulated", "replay"}  # the others answer at once
+        own = {w: x.options.seconds for w, x in self.machines.items() if x.entry.kind in known}
         if self.has_people or not any(own.values()):
             return {}
-        return {w: seconds or self.inputs.plan.crowd.seconds for w, seconds in own.items()}
+        usual = {w: seconds or self.inputs.plan.crowd.seconds for w, seconds in own.items()}
+        return {**dict.fromkeys(self.machines, 0.0), **usual}
 
     @cached_property
     def _last(self) -> int:

@@ -14,7 +14,7 @@ from goldspan.aggregation.layered import Joint
 from goldspan.campaign.outlook import too_few
 from goldspan.crowd import agreement
 from goldspan.crowd.atomic import write_text
-from goldspan.money import MICRO
+from goldspan.money import MICRO, to_micro
 from goldspan.report import sections
 from goldspan.report.drawing import (
     BOX,
@@ -258,20 +258,22 @@ def _worth_rows(record: CampaignRecord, money: Mapping[str, Any]) -> Iterator[tu
     if "mistakes" not in money:
         return
     parts = [money[key] for key in ("spent", "waiting", "mistakes")]
-    last = record.rounds[-1]
+    last = [one for one in record.rounds if "mistakes" in one][-1]
     paid, waited, wrong = (with_unit(record, part) for part in parts)
     yield "Waiting", f"{waited} for {last['hours']:,.1f} hours"
     yield "Mistakes", f"{wrong} for {last['mistakes']:,.1f} labels that are expected to be wrong"
     yield "Together", f"{with_unit(record, sum(parts))}, of which {paid} are paid"
-    if checks := last.get("checks"):
+    checks = last.get("checks")
+    if checks and checks["items"]:
         cost, saved = (with_unit(record, checks[key]) for key in ("cost", "saves"))
         words = f"{counted(checks['items'], 'item')} for {cost}, which would save {saved}"
         yield "Checks that are worth it", words
     if saves := money["saves"]:
         unit = f"The next {currency_of(record) or 'unit of money'}"
-        yield unit, f"would save {saves['per_money']:,.2f} in mistakes"
-        hour = f"would save {saves['per_hour']:,.2f} in mistakes, less what the answers cost"
-        yield "The next hour", hour
+        yield unit, f"would save {saves['money']:,.2f} in mistakes, whatever the wait"
+        price = to_micro(record.plan["prices"].get("hour", 0))
+        hour = f"would save {saves['hour']:,.2f} in mistakes beyond the price of the answers"
+        yield "The next hour", f"{hour}, and costs {with_unit(record, price)}"
 
 
 def _bars(ax: Axes, items: Sequence[int]) -> None:
