@@ -131,8 +131,8 @@ class CampaignRecord:
             was not spent, below 0 if more was; `everything`: what the whole pool costs with the
             most answers each; `checks` of the audit, if any: their number `n`, `cost` and median
             `seconds`; where a mistake has a price also what `waiting` and the expected `mistakes`
-            come to, and what the next unit of money and the next hour are expected to save in
-            mistakes, less their price (`saves`). None where nobody is paid.
+            come to, and what the next unit of `money` would save in mistakes, and the next `hour`
+            beyond the price of the answers (`saves`). None where nobody is paid.
         counts: items, answers and gold questions; items of the pool; `awaited`: answers that
             are still to come to what was picked.
         guidelines: The versions of label set and guideline: `version`, `labels`, `hash`, `time`
