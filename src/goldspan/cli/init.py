@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 EXAMPLE = (
     "README.md", "campaign.toml", "crowd.tsv", "instructions.md", "newsroom.txt", "reviews.csv",
-    "serve.toml",
+    "serve.toml", "value.toml",
 )  # fmt: skip
 """The files of the example; pyproject.toml puts them into the wheel."""
 EXAMPLE_FOLDER = "goldspan-example"
