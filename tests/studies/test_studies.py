@@ -45,6 +45,14 @@ def test_a_study_without_its_data_says_which_folder_it_needs(name, tmp_path):
         run_study(name, tmp_path / "none")
 
 
+def test_one_currency_is_beside_five_fixed_settings(data):
+    (table,) = run_study("value", data, quick=True).tables
+    assert [row[2] for row in table.rows].count("one currency") == len(table.rows) / 6 == 2
+    for _, prices, _, money, hours, mistakes, total, *_ in table.rows:
+        assert prices.endswith("hour 5, mistake 1")
+        assert total == pytest.approx(money + 5 * hours + mistakes)
+
+
 @pytest.fixture(scope="module")
 def rows(data):
     seen = []

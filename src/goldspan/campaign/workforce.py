@@ -326,12 +326,12 @@ class Workforce(AnsweringCrowd):
         had = {item for item in names if self._had(worker, item)}
         open_ = [] if worker in self._barred else [item for item in names if item not in had]
         held = [item for item in open_ if self._hold(worker, item)]
-        waiting = dict.fromkeys(held)
+        waiting, place = dict.fromkeys(held), {item: n for n, item in enumerate(names, 1)}
         try:
             for batch in self._batches(worker, [n for n in names if n in had or n in waiting], had):
                 for answer in self.machines[worker].label([self._items[item] for item in batch]):
                     if answer.item in waiting:
-                        self._keep(worker, answer, 1 + names.index(answer.item))
+                        self._keep(worker, answer, place[answer.item])
                         del waiting[answer.item]
         except InputError:
             if self.has_people:  # who may take the places until it works again
